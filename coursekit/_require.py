@@ -1,0 +1,66 @@
+"""The argument checks, in one voice: what was wrong, what is right, the mend."""
+
+import math
+from numbers import Integral, Real
+
+import torch
+from torch import Tensor
+
+
+def at_least(name: str, value: int, least: int = 1) -> None:
+    """Refuse a ``value`` that is not a whole number of at least ``least``."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < least:
+        raise ValueError(
+            f"{name} is {value!r}, but it counts something, so it must be a whole "
+            f"number of at least {least}. Use {least} or more."
+        )
+
+
+def even(name: str, value: int) -> None:
+    """Refuse a ``value`` that does not split into pairs."""
+    at_least(name, value)
+    if value % 2:
+        below = f"{value - 1} or " if value > 1 else ""
+        raise ValueError(
+            f"{name} is {value}, but features turn in pairs, so it must be even. "
+            f"Use {below}{value + 1}."
+        )
+
+
+def positive(name: str, value: float) -> None:
+    """Refuse a ``value`` that is not a finite number above zero."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or value <= 0:
+        raise ValueError(
+            f"{name} is {value!r}, but it must be a finite number above 0, because "
+            f"it is divided by or raised to a power. Use a number such as 2.0."
+        )
+
+
+def ends_with(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
+    """Refuse a ``tensor`` whose last axes are not ``shape``."""
+    found = tuple(tensor.shape) if isinstance(tensor, Tensor) else None
+    if found is None or found[-len(shape) :] != tuple(shape):
+        was = f"has shape {found}" if found is not None else f"is {type(tensor)}"
+        raise ValueError(
+            f"{name} {was}, but it must be a tensor whose shape ends with "
+            f"{tuple(shape)} to fit its partners. Check the order of the axes."
+        )
+
+
+def positions(name: str, tensor: Tensor) -> None:
+    """Refuse what is not one row of real positions, or one row per batch entry."""
+    fits = (
+        isinstance(tensor, Tensor)
+        and tensor.dim() in (1, 2)
+        and tensor.dtype != torch.bool
+        and not tensor.is_complex()
+    )
+    if not fits:
+        shaped = isinstance(tensor, Tensor)
+        was = f"{tuple(tensor.shape)} {tensor.dtype}" if shaped else f"{tensor!r}"
+        raise ValueError(
+            f"{name} is {was}, but positions are a tensor of real numbers, (length,) "
+            f"for all rows or (batch, length) for each. Use torch.arange(length)."
+        )

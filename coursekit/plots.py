@@ -1,0 +1,215 @@
+"""Figures: data first, Axes second; they draw what they are given and no more."""
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+METHOD_STYLE: dict[str, dict] = {
+    "none": {"color": "#595959", "marker": "x", "linestyle": ":"},
+    "sinusoidal": {"color": "#0072B2", "marker": "o", "linestyle": "-"},
+    "learned": {"color": "#CC79A7", "marker": "s", "linestyle": "--"},
+    "shaw": {"color": "#009E73", "marker": "^", "linestyle": "-"},
+    "t5": {"color": "#009E73", "marker": "v", "linestyle": "--"},
+    "rope": {"color": "#D55E00", "marker": "D", "linestyle": "-"},
+    "alibi": {"color": "#000000", "marker": "P", "linestyle": "-."},
+}
+"""One look for each method in all notebooks: colour, marker and dash together."""
+
+_BLOCKED = "#d9d9d9"
+_DOORS = {"positioned": "1", "rotated": "2", "logits": "3"}
+
+
+def use_house_style() -> None:
+    """Set sizes, fonts and a white background, legible on a light or dark page."""
+    plt.rcdefaults()
+    plt.rcParams.update(
+        {
+            "figure.constrained_layout.use": True,
+            "figure.facecolor": "white",
+            "figure.figsize": (7.2, 3.2),
+            "savefig.facecolor": "white",
+            "savefig.dpi": 110,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.titlesize": 10,
+            "axes.labelsize": 9,
+            "font.size": 9,
+            "lines.markersize": 4,
+            "image.interpolation": "nearest",
+        }
+    )
+
+
+def show(fig: Figure, *, alt: str) -> None:
+    """Show a figure as PNG, store its alt text with the image, and close it.
+
+    Args:
+        fig: The figure.
+        alt: What is seen: axes, pattern, extremes; at least five words.
+
+    Raises:
+        ValueError: If ``alt`` says too little to stand for the picture.
+    """
+    from IPython.display import display  # only a notebook has it
+
+    if len(alt.split()) < 5:
+        raise ValueError(
+            f"alt is {alt!r}, but it stands for the figure where no picture can be "
+            f"seen. Say in five words or more what is drawn: axes, pattern, extremes."
+        )
+    buffer = io.BytesIO()
+    fig.savefig(buffer, format="png", metadata={"Software": None})
+    plt.close(fig)
+    picture = {"image/png": buffer.getvalue(), "text/plain": alt}
+    display(picture, metadata={"image/png": {"alt": alt}}, raw=True)
+
+
+def plot_encoding(encoding, ax: Axes, *, limit: float | None = None) -> Axes:
+    """Draw a table (length, d_model): position down, feature across, white is 0."""
+    _signed(encoding, ax, "value", limit)
+    return _name(ax, "feature", "position")
+
+
+def plot_scores(
+    scores,
+    ax: Axes,
+    *,
+    tokens: Sequence[str] | None = None,
+    limit: float | None = None,
+    label: str = "score",
+) -> Axes:
+    """Draw scores, logits or a bias (query, key); blocked cells are grey."""
+    _signed(scores, ax, label, limit)
+    return _name(ax, "key", "query", tokens)
+
+
+def plot_weights(
+    weights, ax: Axes, *, tokens: Sequence[str] | None = None, limit: float = 1.0
+) -> Axes:
+    """Draw weights (query, key) from 0; cells of exactly 0 are blocked and grey."""
+    weights = np.asarray(weights)
+    _image(np.ma.masked_equal(weights, 0), ax, "weight", "viridis", (0, limit))
+    return _name(ax, "key", "query", tokens)
+
+
+def plot_angles(angles, ax: Axes) -> Axes:
+    """Draw angles (length, pairs) on the circle: position down, pair across."""
+    wrapped = np.asarray(angles) % (2 * math.pi)
+    _image(wrapped, ax, "angle (radians)", "twilight", (0, 2 * math.pi))
+    return _name(ax, "feature pair", "position")
+
+
+def plot_by_offset(
+    curves: Mapping[str, tuple], ax: Axes, *, label: str = "score"
+) -> Axes:
+    """Draw (offsets, values) of each name as a line; offset is key minus query."""
+    for index, (name, (offsets, values)) in enumerate(curves.items()):
+        _line(name, index, np.asarray(offsets), np.asarray(values), ax)
+    _label_lines(ax)
+    ax.set(xlabel="offset, key minus query (positions)", ylabel=label)
+    return ax
+
+
+def plot_losses(
+    losses: Mapping[str, Sequence[Sequence[float]]], ax: Axes, *, label: str = "loss"
+) -> Axes:
+    """Draw for each name the losses of its seeds, thin, and their mean, thick."""
+    for index, (name, seeds) in enumerate(losses.items()):
+        seeds = np.asarray(seeds)
+        _line(name, index, np.arange(1, seeds.shape[1] + 1), seeds, ax, marker="")
+    _label_lines(ax)
+    ax.set(xlabel="step", ylabel=label)
+    return ax
+
+
+def plot_walk(stages: Mapping[str, str], ax: Axes, *, door: int | None = None) -> Axes:
+    """Draw the stages in a row, the three doors between them, and light one door.
+
+    Args:
+        stages: Stage to the text under its name, in order, from ``stage_shapes``.
+        ax: Axes to draw on, about ten times as wide as high.
+        door: 1, 2 or 3, or None for no light.
+
+    Raises:
+        ValueError: If ``door`` is not one of the three.
+    """
+    if door not in (None, 1, 2, 3):
+        raise ValueError(
+            f"door is {door!r}, but the walk has three: 1 embed, 2 rotate, 3 bias. "
+            f"Use one of them, or None for no light."
+        )
+    for column, (name, text) in enumerate(stages.items()):
+        mark = _DOORS.get(name)
+        lit = door is not None and mark == str(door)
+        ax.text(column, 0, name, ha="center", weight="bold", size=8)
+        ax.text(column, -0.5, text, ha="center", size=7)
+        if column:
+            ax.annotate("→", (column - 0.5, 0), ha="center", color="#595959")
+        if mark:
+            color = "#D55E00" if lit else "#8c8c8c"
+            circle = {"boxstyle": "circle", "fc": color if lit else "white"}
+            circle |= {"ec": color}
+            text_color = "white" if lit else color
+            place = {"ha": "center", "color": text_color, "bbox": circle}
+            ax.text(column - 0.5, 0.8, mark, weight="bold", **place)
+    ax.set(xlim=(-0.6, len(stages) - 0.4), ylim=(-0.8, 1.3))
+    ax.axis("off")
+    return ax
+
+
+def _line(name: str, index: int, x, y, ax: Axes, **changes) -> None:
+    """Draw one curve, or the thin curves of several seeds and their thick mean."""
+    others = list(METHOD_STYLE.values())[1:]
+    style = METHOD_STYLE.get(name, others[index % len(others)]) | changes
+    if y.ndim == 2 and len(y) > 1:
+        for seed in y:
+            ax.plot(x, seed, color=style["color"], linewidth=0.6, alpha=0.5)
+    mean = y.mean(0) if y.ndim == 2 else y
+    every = max(1, len(x) // 12)
+    ax.plot(x, mean, label=name, linewidth=1.8, markevery=every, **style)
+
+
+def _label_lines(ax: Axes) -> None:
+    """Write each name beside the right end of its line, pushed apart to be read."""
+    lines = [line for line in ax.get_lines() if not line.get_label().startswith("_")]
+    low, high = ax.get_ylim()
+    ends = sorted(lines, key=lambda line: line.get_ydata()[-1])
+    at, gap = -math.inf, (high - low) * 0.075
+    for line in ends:
+        x, y = line.get_xdata()[-1], line.get_ydata()[-1]
+        at = max(at + gap, y)
+        place = {"xy": (x, y), "xytext": (1.01, at), "va": "center"}
+        place |= {"textcoords": ax.get_yaxis_transform(), "color": line.get_color()}
+        ax.annotate(line.get_label(), **place)
+
+
+def _signed(data, ax: Axes, label: str, limit: float | None) -> None:
+    """Draw signed numbers with white at zero; what is not finite is grey."""
+    data = np.ma.masked_invalid(np.asarray(data))
+    limit = limit or float(abs(data).max()) or 1.0
+    _image(data, ax, label, "RdBu_r", (-limit, limit))
+
+
+def _image(data, ax: Axes, label: str, cmap: str, limits: tuple) -> None:
+    """Draw one map with its colour bar."""
+    cmap = plt.get_cmap(cmap).with_extremes(bad=_BLOCKED)
+    image = ax.imshow(data, cmap=cmap, vmin=limits[0], vmax=limits[1], aspect="auto")
+    ax.spines[:].set_visible(False)
+    ax.figure.colorbar(image, ax=ax, label=label)
+
+
+def _name(ax: Axes, across: str, down: str, tokens=None) -> Axes:
+    """Name both axes; tick with tokens, or with whole numbers from 0."""
+    ax.set(xlabel=across, ylabel=down)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+    if tokens is not None:
+        ax.set_xticks(range(len(tokens)), tokens, rotation=45, ha="right")
+        ax.set_yticks(range(len(tokens)), tokens)
+    return ax
