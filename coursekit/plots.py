@@ -3,6 +3,7 @@
 import io
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,28 +23,12 @@ METHOD_STYLE: dict[str, dict] = {
 """One look for each method in all notebooks: colour, marker and dash together."""
 
 _BLOCKED = "#d9d9d9"
-_DOORS = {"positioned": "1", "rotated": "2", "logits": "3"}
+_DOORS = {"positioned": 1, "rotated": 2, "logits": 3}
 
 
 def use_house_style() -> None:
     """Set sizes, fonts and a white background, legible on a light or dark page."""
-    plt.rcdefaults()
-    plt.rcParams.update(
-        {
-            "figure.constrained_layout.use": True,
-            "figure.facecolor": "white",
-            "figure.figsize": (7.2, 3.2),
-            "savefig.facecolor": "white",
-            "savefig.dpi": 110,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.titlesize": 10,
-            "axes.labelsize": 9,
-            "font.size": 9,
-            "lines.markersize": 4,
-            "image.interpolation": "nearest",
-        }
-    )
+    plt.style.use(["default", Path(__file__).with_name("house.mplstyle")])
 
 
 def show(fig: Figure, *, alt: str) -> None:
@@ -109,84 +94,74 @@ def plot_by_offset(
     curves: Mapping[str, tuple], ax: Axes, *, label: str = "score"
 ) -> Axes:
     """Draw (offsets, values) of each name as a line; offset is key minus query."""
-    for index, (name, (offsets, values)) in enumerate(curves.items()):
-        _line(name, index, np.asarray(offsets), np.asarray(values), ax)
-    _label_lines(ax)
     ax.set(xlabel="offset, key minus query (positions)", ylabel=label)
-    return ax
+    return _curves(curves, ax)
 
 
 def plot_losses(
     losses: Mapping[str, Sequence[Sequence[float]]], ax: Axes, *, label: str = "loss"
 ) -> Axes:
     """Draw for each name the losses of its seeds, thin, and their mean, thick."""
-    for index, (name, seeds) in enumerate(losses.items()):
-        seeds = np.asarray(seeds)
-        _line(name, index, np.arange(1, seeds.shape[1] + 1), seeds, ax, marker="")
-    _label_lines(ax)
     ax.set(xlabel="step", ylabel=label)
-    return ax
+    steps = {
+        name: np.arange(1, np.shape(seeds)[1] + 1) for name, seeds in losses.items()
+    }
+    return _curves(
+        {name: (steps[name], losses[name]) for name in losses}, ax, marker=""
+    )
 
 
 def plot_walk(stages: Mapping[str, str], ax: Axes, *, door: int | None = None) -> Axes:
-    """Draw the stages in a row, the three doors between them, and light one door.
-
-    Args:
-        stages: Stage to the text under its name, in order, from ``stage_shapes``.
-        ax: Axes to draw on, about ten times as wide as high.
-        door: 1, 2 or 3, or None for no light.
+    """Draw stages and shapes, from ``stage_shapes``, in a row, and light one door.
 
     Raises:
-        ValueError: If ``door`` is not one of the three.
+        ValueError: If ``door`` is not 1, 2, 3 or None for no light.
     """
     if door not in (None, 1, 2, 3):
         raise ValueError(
             f"door is {door!r}, but the walk has three: 1 embed, 2 rotate, 3 bias. "
             f"Use one of them, or None for no light."
         )
-    for column, (name, text) in enumerate(stages.items()):
-        mark = _DOORS.get(name)
-        lit = door is not None and mark == str(door)
+    for column, (name, shape) in enumerate(stages.items()):
         ax.text(column, 0, name, ha="center", weight="bold", size=8)
-        ax.text(column, -0.5, text, ha="center", size=7)
+        ax.text(column, -0.5, shape, ha="center", size=7)
         if column:
-            ax.annotate("→", (column - 0.5, 0), ha="center", color="#595959")
-        if mark:
-            color = "#D55E00" if lit else "#8c8c8c"
-            circle = {"boxstyle": "circle", "fc": color if lit else "white"}
-            circle |= {"ec": color}
-            text_color = "white" if lit else color
-            place = {"ha": "center", "color": text_color, "bbox": circle}
-            ax.text(column - 0.5, 0.8, mark, weight="bold", **place)
+            ax.text(column - 0.5, 0, "→", ha="center", color="#595959")
+        if name in _DOORS:
+            lit = _DOORS[name] == door
+            ink, fill = ("white", "#D55E00") if lit else ("#757575", "white")
+            circle = {"boxstyle": "circle", "fc": fill, "ec": fill if lit else ink}
+            look = {"ha": "center", "weight": "bold", "color": ink, "bbox": circle}
+            ax.text(column - 0.5, 0.8, str(_DOORS[name]), **look)
     ax.set(xlim=(-0.6, len(stages) - 0.4), ylim=(-0.8, 1.3))
     ax.axis("off")
     return ax
 
 
-def _line(name: str, index: int, x, y, ax: Axes, **changes) -> None:
-    """Draw one curve, or the thin curves of several seeds and their thick mean."""
+def _curves(curves: Mapping[str, tuple], ax: Axes, **changes) -> Axes:
+    """Draw a line for each name, or thin lines for its seeds and a thick mean."""
     others = list(METHOD_STYLE.values())[1:]
-    style = METHOD_STYLE.get(name, others[index % len(others)]) | changes
-    if y.ndim == 2 and len(y) > 1:
-        for seed in y:
-            ax.plot(x, seed, color=style["color"], linewidth=0.6, alpha=0.5)
-    mean = y.mean(0) if y.ndim == 2 else y
-    every = max(1, len(x) // 12)
-    ax.plot(x, mean, label=name, linewidth=1.8, markevery=every, **style)
+    for index, (name, (x, y)) in enumerate(curves.items()):
+        y = np.asarray(y)
+        style = METHOD_STYLE.get(name, others[index % len(others)]) | changes
+        if y.ndim == 2 and len(y) > 1:
+            ax.plot(x, y.T, color=style["color"], linewidth=0.6, alpha=0.5)
+        mean, every = y.mean(0) if y.ndim == 2 else y, max(1, len(x) // 12)
+        ax.plot(x, mean, label=name, linewidth=1.8, markevery=every, **style)
+    _label_lines(ax)
+    return ax
 
 
 def _label_lines(ax: Axes) -> None:
     """Write each name beside the right end of its line, pushed apart to be read."""
     lines = [line for line in ax.get_lines() if not line.get_label().startswith("_")]
     low, high = ax.get_ylim()
-    ends = sorted(lines, key=lambda line: line.get_ydata()[-1])
     at, gap = -math.inf, (high - low) * 0.075
-    for line in ends:
-        x, y = line.get_xdata()[-1], line.get_ydata()[-1]
-        at = max(at + gap, y)
-        place = {"xy": (x, y), "xytext": (1.01, at), "va": "center"}
-        place |= {"textcoords": ax.get_yaxis_transform(), "color": line.get_color()}
-        ax.annotate(line.get_label(), **place)
+    for line in sorted(lines, key=lambda line: line.get_ydata()[-1]):
+        end = line.get_xdata()[-1], line.get_ydata()[-1]
+        at = max(at + gap, end[1])
+        place = {"xytext": (1.01, at), "textcoords": ax.get_yaxis_transform()}
+        ax.annotate(line.get_label(), end, **place, va="center", color=line.get_color())
 
 
 def _signed(data, ax: Axes, label: str, limit: float | None) -> None:

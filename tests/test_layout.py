@@ -1,0 +1,175 @@
+"""The house holds: who imports whom, sizes, docstrings, names, one stem each."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "coursekit"
+
+# A module may import only what stands in its row (and torch and the standard library).
+IMPORTS = {
+    "_require": set(),
+    "tokens": set(),
+    "attention": {"_require"},
+    "sinusoidal": {"_require"},
+    "learned": {"_require"},
+    "relative": {"_require"},
+    "disentangled": {"_require"},
+    "rope": {"_require"},
+    "alibi": {"_require", "relative"},
+    "context_extension": {"_require", "sinusoidal"},
+    "rope_config": {"_require", "sinusoidal", "context_extension"},
+    "position": {"_require", "sinusoidal", "learned", "relative", "rope", "alibi"},
+    "walk": {"_require", "tokens", "attention", "position"},
+    "transformer": {"_require", "attention", "position"},
+    "tasks": {"_require"},
+    "corpus": {"_require"},
+    "experiments": {"_require", "position", "transformer", "tasks", "corpus"},
+    "measures": {"_require"},
+    "plots": set(),
+}
+MODULES = sorted(path.stem for path in PACKAGE.glob("*.py") if path.stem != "__init__")
+SMALL = [name for name in MODULES if name not in ("checks", "slips", "classroom")]
+BANNED = ("theta", "seq_len", "n_embd", "utils", "helpers")
+FORBIDDEN_FILES = ("utils.py", "helpers.py", "common.py")
+
+
+def source(name: str) -> str:
+    return (PACKAGE / f"{name}.py").read_text(encoding="utf-8")
+
+
+def course_imports(text: str) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            parts = node.module.split(".")
+            if parts[0] == "coursekit":
+                found |= {parts[1]} if parts[1:] else {n.name for n in node.names}
+        if isinstance(node, ast.Import):
+            names = [n.name.split(".") for n in node.names]
+            found |= {p[-1] for p in names if p[0] == "coursekit"}
+    return found
+
+
+def functions(name: str) -> list[ast.FunctionDef]:
+    return [
+        n for n in ast.walk(ast.parse(source(name))) if isinstance(n, ast.FunctionDef)
+    ]
+
+
+def body_lines(function: ast.FunctionDef) -> int:
+    first = function.body[0]
+    documented = ast.get_docstring(function) is not None
+    start = first.end_lineno + 1 if documented else first.lineno
+    return function.end_lineno - start + 1
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_module_imports_only_the_modules_above_it(name):
+    assert name in IMPORTS, f"{name} is new: give it a row in IMPORTS"
+    assert course_imports(source(name)) <= IMPORTS[name]
+
+
+def test_the_import_finder_sees_every_form():
+    text = "from coursekit import a\nfrom coursekit.b import c\nimport coursekit.d\n"
+    assert course_imports(text) == {"a", "b", "d"}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_module_fits_on_two_hundred_lines(name):
+    assert len(source(name).splitlines()) <= 200
+
+
+def test_the_package_stays_within_two_thousand_lines():
+    assert sum(len(source(name).splitlines()) for name in SMALL) <= 2_000
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_function_body_fits_on_twenty_five_lines(name):
+    limit = 25 if name in SMALL else 40
+    long = {f.name: body_lines(f) for f in functions(name) if body_lines(f) > limit}
+    assert long == {}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_public_functions_document_arguments_and_result(name):
+    public = [f for f in functions(name) if not f.name.startswith("_")]
+    tree = ast.parse(source(name))
+    top = {n.name for n in tree.body if isinstance(n, ast.FunctionDef)}
+    short_plots = {f.name for f in public if f.name.startswith("plot_")}
+    for function in public:
+        text = ast.get_docstring(function)
+        assert text, function.name
+        if function.name not in top - short_plots or name == "_require":
+            continue
+        wants = [] if not function.args.args else ["Args:"]
+        wants += ["Returns:"] if not returns_nothing(function) else []
+        missing = [word for word in wants if word not in text]
+        assert missing == [], f"{function.name} lacks {missing}"
+
+
+def returns_nothing(function: ast.FunctionDef) -> bool:
+    return isinstance(function.returns, ast.Constant) and function.returns.value is None
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_names_are_the_fields_words(name):
+    names = {n.id for n in ast.walk(ast.parse(source(name))) if isinstance(n, ast.Name)}
+    names |= {
+        n.arg for n in ast.walk(ast.parse(source(name))) if isinstance(n, ast.arg)
+    }
+    assert names.isdisjoint(BANNED)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_nothing_in_the_package_prints_or_asserts(name):
+    tree = ast.parse(source(name))
+    calls = {
+        getattr(n.func, "id", "") for n in ast.walk(tree) if isinstance(n, ast.Call)
+    }
+    assert "print" not in calls
+    assert not [n for n in ast.walk(tree) if isinstance(n, ast.Assert)]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_each_module_has_its_test_file(name):
+    assert (ROOT / "tests" / f"test_{name}.py").is_file()
+
+
+def test_the_house_has_no_drawer_for_odds_and_ends():
+    assert not [f for f in FORBIDDEN_FILES if (PACKAGE / f).exists()]
+
+
+def tracked() -> list[Path]:
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:  # an archive without its history
+        return [p for p in ROOT.rglob("*") if p.is_file() and ".venv" not in p.parts]
+    return [
+        ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).is_file()
+    ]
+
+
+def test_no_text_names_a_machine_path_or_a_registry():
+    home = re.compile(r"(?<![\w./-])/(?:work|home|root|Users)/[\w.-]+")
+    hosts = re.compile(r"(?:pypi|npmjs|debian|anaconda)\.org", re.IGNORECASE)
+    faults = []
+    for path in tracked():
+        if path.suffix in (".png", ".npz", ".csv", ".json") or path == Path(__file__):
+            continue
+        text = path.read_text(encoding="utf-8")
+        found = home.findall(text) + hosts.findall(text)
+        faults += [f"{path.relative_to(ROOT)}: {word}" for word in found]
+    assert faults == []
+
+
+def test_the_readme_is_short_and_its_links_lead_somewhere():
+    for name in ("README.md", "CONTRIBUTING.md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= 120
+        targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
+        assert [t for t in targets if not (ROOT / t).exists()] == []
