@@ -64,3 +64,15 @@ def positions(name: str, tensor: Tensor) -> None:
             f"{name} is {was}, but positions are a tensor of real numbers, (length,) "
             f"for all rows or (batch, length) for each. Use torch.arange(length)."
         )
+
+
+def multiple(name: str, value: int, part: str, count: int) -> None:
+    """Refuse a ``value`` that does not split into ``count`` equal parts."""
+    at_least(name, value)
+    at_least(part, count)
+    if value % count:
+        raise ValueError(
+            f"{name} is {value} and {part} is {count}, but each part gets the same "
+            f"number of features, so {part} must divide {name}. Use {name} = "
+            f"{value - value % count + count}, or another {part}."
+        )

@@ -211,6 +211,24 @@ def test_there_are_lessons_numbered_from_one():
     assert numbers
 
 
+def test_each_picture_of_the_readme_comes_from_a_cell_of_a_lesson():
+    named = re.findall(
+        r"!\[[^\]]+\]\(([^)]+\.png)\)", (ROOT / "README.md").read_text("utf-8")
+    )
+    shown = {
+        base64.b64decode("".join(output["data"]["image/png"]))
+        for path in LESSONS
+        for cell in cells(read(path), "code")
+        for output in cell["outputs"]
+        if "image/png" in output.get("data", {})
+    }
+    assert named
+    for name in named:
+        assert (ROOT / name).read_bytes() in shown, (
+            f"{name} is not what a cell draws now"
+        )
+
+
 # The guards themselves must be able to fail: each planted fault is found.
 
 
