@@ -1,198 +1,170 @@
-"""Other frequencies for RoPE: read more positions than a model was trained on."""
+"""Other frequencies for RoPE, to read more positions than a model was trained on.
 
-import math
-from collections.abc import Mapping, Sequence
+``dim`` is the even number of features that turn, ``base`` the ratio of the wavelengths
+over them, ``factor`` the new length / the trained one, at least 1. What is out of range
+is a ValueError, and nothing is kept from one call to the next. The methods that slow
+each pair by an amount of its own come from ``per_pair``.
+"""
+
+from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from coursekit import _require, rope_config
+from coursekit.per_pair import (
+    llama3_frequencies,
+    longrope_attention_factor,
+    longrope_frequencies,
+    unscaled_frequencies,
+    yarn_attention_factor,
+    yarn_frequencies,
+)
 from coursekit.sinusoidal import pair_frequencies
 
 
 class Scaled(NamedTuple):
-    """What to rotate with: angles = position · frequencies, cos and sin · factor."""
+    """What a model rotates with."""
 
     frequencies: Tensor  # (dim / 2,) radians per position, float64
-    attention_factor: float  # multiplies cos and sin once, so scores get its square
+    attention_factor: float  # multiplies cos and sin once: scores carry its square
 
 
 def interpolated_frequencies(
     dim: int, base: float = 10_000.0, *, factor: float
 ) -> Tensor:
-    """Slow every pair ``factor`` times, as if positions were divided by it.
+    """Slow every pair ``factor`` times: the same as dividing the positions by it.
 
-    In this module ``dim`` is even, ``base`` above 0, ``factor`` (new length / trained
-    length) at least 1, else a ValueError; each function returns radians per position,
-    (dim / 2,) float64, and keeps nothing from one call to the next.
+    Args: As the module says. llama.cpp asks for 1 / factor, the frequency scale.
+    Returns: Radians per position, (dim / 2,) float64.
 
-    Source: Chen et al. 2023, section 3, arXiv:2306.15595. (llama.cpp: scale 1/factor.)
+    Source: Chen et al. 2023, section 3, arXiv:2306.15595.
     """
-    _require.even("dim", dim)
-    return pair_frequencies(dim, base) / _stretch(factor)
+    return unscaled_frequencies(dim, base, factor) / factor
 
 
 def ntk_frequencies(dim: int, base: float = 10_000.0, *, factor: float) -> Tensor:
     """Raise the base: the first pair keeps its speed, the last slows ``factor`` times.
 
-    The base is multiplied by factor^(dim / (dim - 2)), so ``dim`` is at least 4.
-    llama.cpp and exllama leave this to the user, who gives the raised base or an alpha.
+    The new base is base · factor^(dim / (dim - 2)). Others take that base itself
+    (llama.cpp) or what multiplies it (alpha in some loaders) instead of ``factor``.
+
+    Args: As the module says, ``dim`` at least 4.
+    Returns: Radians per position, (dim / 2,) float64.
 
     Source: bloc97 2023; Peng et al. 2023, definition 1, arXiv:2309.00071.
     """
-    _require.even("dim", dim)
     _require.at_least("dim", dim, 4)
-    _require.positive("base", base)
-    return pair_frequencies(dim, base * _stretch(factor) ** (dim / (dim - 2)))
+    unscaled_frequencies(dim, base, factor)
+    return pair_frequencies(dim, base * factor ** (dim / (dim - 2)))
 
 
 def dynamic_ntk_frequencies(
     dim: int, base: float = 10_000.0, *, factor: float, trained_length: int, length: int
 ) -> Tensor:
-    """Raise the base just as far as this ``length`` needs, and not within training.
+    """Raise the base as far as ``length`` needs, and not at all within training.
 
-    NTK with the factor 1 + factor · (length - trained_length) / trained_length. A short
-    text after a long one gets the plain frequencies again, since nothing is stored;
-    keys that were cached under other frequencies must be rotated anew.
+    NTK by 1 + factor · (length / trained_length - 1), as in transformers; the paper's
+    length / trained_length is ``factor`` 1. A short text after a long one gets the
+    plain frequencies. Keys rotated for another length do not fit: cache them before.
 
-    Source: emozilla 2023, in the form transformers uses. Peng et al., section 3.3,
-    name length / trained_length instead (here: ``factor`` 1), as Qwen's first code.
+    Args: As the module says; ``length`` counts the positions of this text.
+    Returns: Radians per position, (dim / 2,) float64.
+
+    Source: emozilla 2023; Peng et al. 2023, section 3.3, arXiv:2309.00071.
     """
-    _require.at_least("trained_length", trained_length)
-    _require.at_least("length", length)
-    beyond = max(length - trained_length, 0) / trained_length
-    return ntk_frequencies(dim, base, factor=1 + _stretch(factor) * beyond)
-
-
-def yarn_frequencies(
-    dim: int,
-    base: float = 10_000.0,
-    *,
-    factor: float,
-    trained_length: int,
-    beta_fast: float = 32.0,
-    beta_slow: float = 1.0,
-    rounded: bool = True,
-) -> Tensor:
-    """Keep the pairs that turn often in training, interpolate those that turn seldom.
-
-    Pairs of over ``beta_fast`` turns within ``trained_length`` stay, those of under
-    ``beta_slow`` slow ``factor`` times, and a linear ramp over the index lies between.
-    The paper ramps over the turns instead. ``rounded`` moves the ramp's edges outward
-    to whole pairs, as the released code and transformers; gpt-oss does not.
-
-    Raises:
-        ValueError: If ``base`` is not above 1, ``beta_fast`` is below ``beta_slow``, or
-            the ramp misses the pairs: there the released code scales the wrong ones.
-
-    Source: Peng et al. 2023, section 3.2, arXiv:2309.00071, and its released code.
-    """
-    _require.even("dim", dim)
-    _require.at_least("trained_length", trained_length)
-    low, high = (
-        _pair_of_turns(name, turns, dim, base, trained_length)
-        for name, turns in (("beta_fast", beta_fast), ("beta_slow", beta_slow))
+    unscaled_frequencies(
+        dim, base, factor, trained_length=trained_length, length=length
     )
-    if rounded:
-        low, high = math.floor(low), math.ceil(high)
-    low, high = max(low, 0), min(high, dim - 1)
-    if beta_fast < beta_slow or high < low:
-        raise ValueError(
-            f"beta_fast {beta_fast} and beta_slow {beta_slow} put a ramp from pair "
-            f"{low} to {high}, but it must rise, within the {dim // 2} pairs. Use "
-            f"beta_fast above beta_slow, or turns that fit trained_length."
-        )
-    pairs = torch.arange(dim // 2, dtype=torch.float64)
-    slowed = ((pairs - low) / (high - low or 0.001)).clamp(0, 1)
-    return pair_frequencies(dim, base) * (1 - slowed + slowed / _stretch(factor))
+    beyond = max(length - trained_length, 0) / trained_length
+    return ntk_frequencies(dim, base, factor=1 + factor * beyond)
 
 
-def yarn_attention_factor(
-    factor: float, *, mscale: float | None = None, mscale_all_dim: float | None = None
-) -> float:
-    """Compute YaRN's multiplier of cos and sin, 0.1 · ln(factor) + 1.
-
-    Apply it once to cos and sin of both query and key, or its square once to the
-    scores. With both scales (0 is none) it is (0.1 · mscale · ln(factor) + 1) over the
-    same with ``mscale_all_dim``. One scale alone counts for nothing here and in
-    transformers; DeepSeek's own code uses a lone ``mscale``, and also multiplies its
-    softmax scale by the square of the denominator, which is no part of this number.
-
-    Source: Peng et al. 2023, section 3.4, arXiv:2309.00071; DeepSeek-V2's code.
-    """
-    log = 0.1 * math.log(_stretch(factor))
-    if not (mscale and mscale_all_dim):
-        return log + 1
-    _require.positive("mscale", mscale)
-    _require.positive("mscale_all_dim", mscale_all_dim)
-    return (log * mscale + 1) / (log * mscale_all_dim + 1)
-
-
-def llama3_frequencies(
-    dim: int,
-    base: float = 10_000.0,
-    *,
-    factor: float,
-    low_factor: float = 1.0,
-    high_factor: float = 4.0,
-    trained_length: int = 8192,
+def proportional_frequencies(
+    dim: int, base: float = 10_000.0, *, rotated_share: float, factor: float = 1.0
 ) -> Tensor:
-    """Slow the pairs of under ``low_factor`` turns, keep those of over ``high_factor``.
+    """Let the first pairs turn as in a whole head, and the rest stand still: 0.
 
-    Like YaRN, but the blend is linear in the turns within ``trained_length``.
+    Partial rotation as in GPT-NeoX makes ``dim`` smaller instead, and so spreads all
+    wavelengths over fewer pairs.
 
-    Raises:
-        ValueError: If ``high_factor`` is not above ``low_factor``.
+    Args: As the module says; ``rotated_share`` from 0 to 1, of whole pairs.
+    Returns: Radians per position, (dim / 2,) float64.
 
-    Source: Meta 2024, llama-models, ``apply_scaling``.
+    Source: Gemma 4, as in transformers.
     """
-    _require.even("dim", dim)
-    _require.at_least("trained_length", trained_length)
-    _require.positive("low_factor", low_factor)
-    _require.positive("high_factor", high_factor)
-    if high_factor <= low_factor:
+    plain = interpolated_frequencies(dim, base, factor=factor)
+    if not 0 <= rotated_share <= 1:
         raise ValueError(
-            f"high_factor is {high_factor} and low_factor {low_factor}, but the blend "
-            f"rises from low to high. Use a high_factor above {low_factor}."
+            f"rotated_share is {rotated_share}, but it is a part of all pairs, so it "
+            f"must lie between 0 and 1. Use 0.25 for a quarter."
         )
-    frequencies = pair_frequencies(dim, base)
-    turns = trained_length * frequencies / (2 * math.pi)
-    kept = ((turns - low_factor) / (high_factor - low_factor)).clamp(0, 1)
-    return frequencies * (kept + (1 - kept) / _stretch(factor))
+    return plain * (torch.arange(dim // 2) < int(rotated_share * dim // 2))
 
 
-def longrope_frequencies(
-    dim: int,
-    base: float = 10_000.0,
-    *,
-    short: Sequence[float],
-    long: Sequence[float],
-    trained_length: int,
-    length: int,
-) -> Tensor:
-    """Divide each frequency by its own searched number.
+METHODS = {  # the rope_type of a config → frequencies and, if any, attention factor
+    "default": (pair_frequencies,),
+    "linear": (interpolated_frequencies,),
+    "ntk": (ntk_frequencies,),
+    "dynamic": (dynamic_ntk_frequencies,),
+    "yarn": (yarn_frequencies, yarn_attention_factor),
+    "llama3": (llama3_frequencies,),
+    "longrope": (longrope_frequencies, longrope_attention_factor),
+    "proportional": (proportional_frequencies,),
+}
+
+
+def from_config(
+    config: Mapping[str, Any], *, length: int | None = None, kind: str | None = None
+) -> Scaled:
+    """Read the frequencies of a model out of its published ``config.json``.
 
     Args:
-        dim: Number of features that turn.
-        base: Ratio of the wavelengths over the whole width.
-        short: dim / 2 divisors for a ``length`` up to ``trained_length``.
-        long: dim / 2 divisors for every longer ``length``, position 0 included.
-        trained_length: Positions in pre-training.
-        length: Positions in this text.
+        config: The dictionary as it stands; ``rope_config.read`` says what is read.
+        length: Positions of the text, for dynamic NTK and LongRoPE; left out, the text
+            is within training.
+        kind: Which kind of attention, where the config has an entry for each.
 
-    Source: Ding et al. 2024, arXiv:2402.13753, as Phi-3 and transformers switch.
+    Returns:
+        Frequencies, and the attention factor: 1.0 where the type has none.
+
+    Raises:
+        ValueError: If a type, key or kind is not known, a value missing or not right.
     """
-    _require.even("dim", dim)
-    _require.at_least("trained_length", trained_length)
-    _require.at_least("length", length)
-    for name, divisors in (("short", short), ("long", long)):
-        if len(divisors) != dim // 2:
-            raise ValueError(
-                f"{name} has {len(divisors)} entries, but dim {dim} has {dim // 2} "
-                f"pairs with one divisor each. Use {dim // 2} numbers."
-            )
-        for index, divisor in enumerate(divisors):
-            _require.positive(f"{name}[{index}]", float(divisor))
-    chosen = long if length > trained_length else short
-    return pair_frequencies(dim, base) / torch.as_tensor(chosen, dtype=torch.float64)
+    rope_type, keys, found = rope_config.read(config, kind=kind)
+    if rope_type not in METHODS:
+        raise ValueError(
+            f"rope_type is {rope_type!r}, which is not known here. Known: "
+            f"{', '.join(METHODS)}, and su, the older name of longrope."
+        )
+    scale, *weigh = METHODS[rope_type]
+    known = {"attention_factor"} if weigh else set()
+    known |= {name for one in (scale, *weigh) for name in signature(one).parameters}
+    if unknown := [key for name, key in keys.items() if name not in known]:
+        raise ValueError(
+            f"{', '.join(unknown)}: not understood for rope_type {rope_type!r}, but "
+            f"the numbers may depend on it. Leave out only what changes nothing."
+        )
+    _require.even("dim", found["dim"])
+    found["length"] = found.get("trained_length", 1) if length is None else length
+    _require.at_least("length", found["length"])
+    factor = found.get("attention_factor", _call(weigh[0], found) if weigh else 1.0)
+    _require.positive("attention_factor", factor)
+    return Scaled(_call(scale, found), float(factor))
+
+
+def _call(function: Callable[..., Any], found: Mapping[str, Any]) -> Any:
+    """Call ``function`` with what was found under the names of its arguments."""
+    arguments = signature(function).parameters.values()
+    missing = [
+        a.name for a in arguments if a.default is a.empty and a.name not in found
+    ]
+    if missing:
+        keys = {ours: key for key, ours in rope_config.NAMES.items()}
+        raise ValueError(
+            f"config has no {' and no '.join(keys.get(m, m) for m in missing)}, but "
+            f"{function.__name__} needs it. Add it as the model was published."
+        )
+    return function(**{a.name: found[a.name] for a in arguments if a.name in found})
