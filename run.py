@@ -1,0 +1,579 @@
+#!/usr/bin/env python3
+"""The one front door of the course.
+
+    python run.py lab                   open JupyterLab at the first notebook
+    python run.py test                  run everything a contributor must pass
+    python run.py refresh [notebook]    execute all notebooks, or those named, again
+
+The first call makes an environment in .venv, or in the folder that COURSE_VENV
+names; later calls start in seconds. Further words go to the program behind:
+run.py test -k rope, or run.py lab --no-browser --port 8890.
+"""
+
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036 - older Pythons must get this far
+    sys.exit(
+        "run.py: this is Python {}.{}, and the course needs 3.11 or newer. Install "
+        "one and name it, for instance: python3.12 run.py lab".format(
+            *sys.version_info[:2]
+        )
+    )
+
+import contextlib
+import errno
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent
+CONSTRAINTS = REPOSITORY / "constraints.txt"
+
+# Our files in the environment folder. The stamp says what a finished environment
+# was made for; while one is being made it says UNFINISHED instead.
+STAMP, LOCK, LOG = "course-stamp.txt", "course-lock", "course-install.log"
+UNFINISHED = "unfinished\n"
+
+# The same for test and refresh, or their outputs would differ: more threads add up
+# a sum in another order, another hash seed walks a set in another order.
+REPEATABLE = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "PYTHONHASHSEED": "0",
+    "SOURCE_DATE_EPOCH": "0",
+    "JUPYTER_PLATFORM_DIRS": "1",  # without it some versions of jupyter_core warn
+}
+
+FULL = r"No space left|not enough space|Errno 28\b|quota exceeded"
+DENIED = r"Permission denied|Access is denied|Read-only file system"
+CUDA = r"No matching distribution found for (cuda|nvidia|triton)|constraint.*nvidia"
+OFFLINE = (
+    r"name resolution|name or service not known|getaddrinfo|nodename nor servname"
+    r"|dns error|NewConnectionError|ProxyError|SSLError|CERTIFICATE_VERIFY_FAILED"
+    r"|connection (error|refused|reset|aborted)|timed? ?out|unreachable"
+    r"|failed to establish|max retries exceeded|could not connect"
+)
+AGAIN = "and run the same command again."
+NO_NETWORK = (
+    "the packages cannot be fetched: no connection to the package index. Connect to "
+    "the internet, or set your proxy, " + AGAIN
+)
+CUDA_REFUSED = (
+    "the CPU build of torch is out of reach, and the other one for Linux brings about "
+    "3 GB of CUDA libraries. Connect to the internet for the CPU build, or set "
+    "COURSE_CUDA=1 to accept the download, " + AGAIN
+)
+
+
+class Fault(Exception):
+    """Something the reader can mend, said in one plain sentence."""
+
+
+def say(line):
+    """Print a line of progress at once, also into a pipe."""
+    print(line, flush=True)
+
+
+# ---- the environment folder --------------------------------------------------------
+
+
+def environment_folder():
+    """Return the folder named by COURSE_VENV, or .venv beside this file."""
+    named = os.environ.get("COURSE_VENV", "").strip()
+    return Path(os.path.abspath(os.path.expanduser(named or REPOSITORY / ".venv")))
+
+
+def python_of(folder):
+    """Return the Python inside the environment ``folder``."""
+    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def wanted_stamp(folder):
+    """Return the stamp of a finished environment in ``folder``.
+
+    An environment outlives neither its Python nor a move: they are the first two
+    lines. The third covers what pip can bring up to date in place: the packages
+    asked for, and the repository, which is installed by its path.
+    """
+    digest = hashlib.sha256(os.fsencode(REPOSITORY))
+    for path in (REPOSITORY / "pyproject.toml", CONSTRAINTS):
+        if not path.is_file():
+            raise Fault(
+                f"{path.name} is missing beside run.py. Take the whole repository, "
+                "not this file alone, " + AGAIN
+            )
+        digest.update(b"\0" + path.read_bytes())
+    python = "python {}.{}".format(*sys.version_info[:2])
+    return f"{python}\n{folder}\n{digest.hexdigest()}\n"
+
+
+def read_stamp(folder):
+    """Return the stamp in ``folder``, or an empty string if there is none."""
+    try:
+        return (folder / STAMP).read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+
+
+def write_whole(path, text):
+    """Write ``text`` so that ``path`` never holds half of it, whenever we die."""
+    part = path.with_name(path.name + ".part")
+    try:
+        with open(part, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(part, path)
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink()
+
+
+def try_lock(stream):
+    """Lock an open file and return True, or False while another process has it.
+
+    The lock goes with the open file, so it cannot be left stuck: the system drops it
+    with the last process that holds it. pip inherits it, so that a pip that outlives
+    a killed run.py makes the next one wait, and the two never write at once.
+    """
+    try:
+        if os.name == "nt":
+            import msvcrt
+
+            stream.seek(0)
+            msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.set_inheritable(stream.fileno(), True)
+    except OSError as error:
+        if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EDEADLK):
+            raise
+        return False
+    return True
+
+
+def refuse_foreign(folder):
+    """Stop before a folder that run.py did not make, rather than change it."""
+    if folder.exists() and not folder.is_dir():
+        raise Fault(f"{folder} is a file. Name a new or empty folder in COURSE_VENV.")
+    if folder.is_dir() and not read_stamp(folder):
+        ours = (LOCK, STAMP + ".part")
+        foreign = sorted(p.name for p in folder.iterdir() if p.name not in ours)
+        if foreign:
+            raise Fault(
+                f"{folder} is not an environment that run.py made: it holds "
+                f"{foreign[0]}. Remove that folder, or name a new or empty one in "
+                "COURSE_VENV, " + AGAIN
+            )
+
+
+def empty(folder):
+    """Remove an unfinished or outdated environment, but for the stamp and the lock."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name not in (STAMP, LOCK):
+            path.unlink()
+
+
+def prepare():
+    """Return the Python of the environment, made or brought up to date if need be."""
+    folder = environment_folder()
+    wanted, python = wanted_stamp(folder), python_of(folder)
+    if read_stamp(folder) == wanted and python.exists():
+        return python
+    refuse_foreign(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / LOCK, "a+b") as lock:
+        if not try_lock(lock):
+            say(f"Waiting for another run.py that sets up {folder} ...")
+            while not try_lock(lock):
+                time.sleep(0.2)
+        found = read_stamp(folder)  # again, as that other one may just have finished
+        usable = found.split("\n")[:2] == wanted.split("\n")[:2] and python.exists()
+        if not (usable and found == wanted):
+            write_whole(folder / STAMP, UNFINISHED)
+            say(f"Setting up the environment in {folder}")
+            if not usable:
+                empty(folder)
+                make_environment(folder)
+            install(folder)
+            write_whole(folder / STAMP, wanted)
+            say("The environment is ready.")
+    return python
+
+
+# ---- the steps of an installation --------------------------------------------------
+
+
+def make_environment(folder):
+    """Make the virtual environment, with the Python that runs this file."""
+    if not (importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip")):
+        raise Fault(
+            "this Python has no venv module. Install it (on Debian and Ubuntu: "
+            "sudo apt install python3-venv) " + AGAIN
+        )
+    # Started from the environment itself, sys.executable has just been removed.
+    base = getattr(sys, "_base_executable", None) or sys.executable
+    step([base, "-m", "venv", str(folder)], folder)
+
+
+def install(folder):
+    """Install torch and the course into the environment ``folder``."""
+    wants_cuda = os.environ.get("COURSE_CUDA", "0") not in ("", "0")
+    if sys.platform == "linux" and not wants_cuda and not has_torch(folder):
+        say("Installing torch, in its build for CPUs ...")
+        install_cpu_torch(folder)
+    say("Installing the course; the first time this takes a minute or more ...")
+    step([*pip_install(folder), "-e", ".[lab,test]"], folder)
+    # JupyterLab would ask about news and look for updates: keep it quiet.
+    news = {"fetchNews": "false", "checkForUpdates": False}
+    overrides = {"@jupyterlab/apputils-extension:notification": news}
+    settings = folder / "share/jupyter/lab/settings"
+    settings.mkdir(parents=True, exist_ok=True)
+    write_whole(settings / "overrides.json", json.dumps(overrides) + "\n")
+
+
+def install_cpu_torch(folder):
+    """Install the CPU build of torch: by uv, or else by a pip that refuses CUDA.
+
+    uv knows where PyTorch keeps its CPU builds; it is asked once, and stays out of
+    the environment. pip takes what its own index has, if that comes without CUDA.
+    """
+    torch = "torch==" + torch_pin()
+    with tempfile.TemporaryDirectory() as name:
+        uv = [f"{name}/bin/uv", "pip", "install", "--python", str(python_of(folder))]
+        uv += ["--torch-backend", "cpu", "-c", str(CONSTRAINTS), torch]
+        hasty = {"UV_HTTP_RETRIES": "0", "UV_HTTP_TIMEOUT": "10"}
+        call([*pip_install(folder), "--target", name, "uv"], folder)
+        if os.path.exists(uv[0]) and call(uv, folder, **hasty)[0] == 0:
+            return
+        say("PyTorch's own index is out of reach; asking pip for torch ...")
+        refusal = Path(name, "without-cuda.txt")
+        refusal.write_text(without_cuda(CONSTRAINTS.read_text("utf-8")), "utf-8")
+        step([*pip_install(folder, refusal), torch], folder)
+
+
+def torch_pin():
+    """Return the version of torch in constraints.txt."""
+    found = re.search(r"^torch==(\S+)", CONSTRAINTS.read_text("utf-8"), re.MULTILINE)
+    if not found:
+        raise Fault("constraints.txt has no line torch==VERSION. Put it back " + AGAIN)
+    return found[1]
+
+
+def has_torch(folder):
+    """Tell whether the environment holds the torch of constraints.txt."""
+    ask = "import importlib.metadata as m; print(m.version('torch').split('+')[0])"
+    code, output = call([str(python_of(folder)), "-c", ask], folder)
+    return code == 0 and output.strip() == torch_pin()
+
+
+def without_cuda(text):
+    """Return constraints in which each CUDA package has a version that is not."""
+    cuda = r"^((?:nvidia|cuda)-[\w.-]+|triton)==[^\s;]+"
+    return re.sub(cuda, r"\1<0", text, flags=re.MULTILINE)
+
+
+def pip_install(folder, constraints=CONSTRAINTS):
+    """Return the start of a ``pip install`` under the constraints."""
+    pip = [str(python_of(folder)), "-m", "pip", "install", "-c", str(constraints)]
+    return [*pip, "--retries", "2", "--disable-pip-version-check"]
+
+
+def step(command, folder):
+    """Run a command that must succeed, or raise the Fault that says why it did not."""
+    code, output = call(command, folder)
+    if code:
+        raise Fault(reason(output, folder))
+
+
+def call(command, folder, **environment):
+    """Run a command, log what it printed, and return its exit code and its output."""
+    done = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        env={**child_environment(folder), **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        close_fds=False,  # the lock goes along, see try_lock
+    )
+    with contextlib.suppress(OSError):  # a full disk: the reason matters, not the log
+        log = (folder / LOG).open("a", encoding="utf-8")
+        with log:
+            log.write("$ " + " ".join(command) + "\n" + done.stdout + "\n")
+    return done.returncode, done.stdout
+
+
+def child_environment(folder):
+    """Return the environment variables for what runs inside ``folder``."""
+    strangers = ("PYTHONHOME", "PYTHONPATH", "MPLBACKEND", "PIP_USER", "PIP_TARGET")
+    variables = {k: v for k, v in os.environ.items() if k not in strangers}
+    variables["VIRTUAL_ENV"] = str(folder)
+    path = os.pathsep.join((str(python_of(folder).parent), variables.get("PATH", "")))
+    variables.update(
+        PATH=path,
+        JUPYTER_PREFER_ENV_PATH="1",  # this kernel, not one in the reader's home
+        PYDEVD_DISABLE_FILE_VALIDATION="1",  # a warning of the debugger on 3.11
+    )
+    return variables
+
+
+def reason(output, folder):
+    """Say in one plain sentence why the command that printed ``output`` failed."""
+
+    def has(pattern):
+        return re.search(pattern, output, re.IGNORECASE)
+
+    if has(FULL):
+        return full_disk(folder)
+    if has(DENIED):
+        return denied(folder)
+    if has(CUDA):
+        return CUDA_REFUSED
+    if has(OFFLINE):
+        return NO_NETWORK
+    missing = has(r"No matching distribution found for (\S+)")
+    if missing:
+        python = "Python {}.{}".format(*sys.version_info[:2])
+        return (
+            f"the package index has no {missing[1]} for {python} on this system. Try "
+            "another Python from 3.11 on, or see that pip may use its index."
+        )
+    last = "\n    ".join(output.strip().splitlines()[-8:])
+    return (
+        f"the installation failed, and ended with\n    {last}\nRun the same command "
+        f"again to start afresh; all that was printed is in {folder / LOG}"
+    )
+
+
+def full_disk(folder):
+    """Return the sentence about a full disk."""
+    return (
+        f"the disk is full. The environment in {folder} takes 2 GB: make room, or name "
+        "a folder on another disk in COURSE_VENV, " + AGAIN
+    )
+
+
+def denied(place):
+    """Return the sentence about a place that may not be written."""
+    return (
+        f"{place} may not be written. Name a folder of your own in COURSE_VENV, or "
+        "mend the permissions, " + AGAIN
+    )
+
+
+# ---- the commands ------------------------------------------------------------------
+
+
+def become(command, variables):
+    """Hand over to ``command``: no process of ours stays between it and the reader."""
+    sys.stdout.flush()
+    os.chdir(REPOSITORY)
+    if os.name != "nt":
+        os.execve(command[0], command, variables)
+    # On Windows exec would give the prompt back at once, so wait there instead.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return subprocess.call(command, env=variables)
+
+
+def lab(words):
+    """Open JupyterLab on the repository, at the first notebook."""
+    python = prepare()
+    return become(lab_command(python, words), child_environment(environment_folder()))
+
+
+def lab_command(python, words):
+    """Return the command line of JupyterLab: localhost only, its token untouched."""
+    settings = {"ServerApp.root_dir": REPOSITORY, "ServerApp.ip": "127.0.0.1"}
+    first = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))[:1]
+    if first and not any(word.endswith(".ipynb") for word in words):
+        settings["LabApp.default_url"] = f"/lab/tree/notebooks/{first[0].name}"
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        settings["ServerApp.allow_root"] = True  # in a container often the only user
+    command = [str(python), "-m", "jupyterlab"]
+    for name, value in settings.items():
+        alias = rf"--(\w+\.)?{name.partition('.')[2]}(=|$)"
+        if not any(re.match(alias, word) for word in words):  # twice is an error there
+            command.append(f"--{name}={value}")
+    return [*command, *words]
+
+
+def test(words):
+    """Run unit tests, doctests, notebook guards and the notebooks themselves."""
+    python = prepare()
+    variables = {**child_environment(environment_folder()), **REPEATABLE}
+    return become([str(python), "-m", "pytest", *words], variables)
+
+
+def refresh(words):
+    """Execute notebooks again and write them so that a second run changes no byte."""
+    paths = [str(path) for path in chosen_notebooks(words)]
+    python = prepare()
+    variables = {**child_environment(environment_folder()), **REPEATABLE}
+    return become(
+        [str(python), str(REPOSITORY / "run.py"), "_refresh", *paths], variables
+    )
+
+
+def chosen_notebooks(names):
+    """Return the notebooks meant by paths or stems; all of both folders for none."""
+    folders = (REPOSITORY / "notebooks", REPOSITORY / "solutions")
+    known = [path for folder in folders for path in sorted(folder.glob("*.ipynb"))]
+    chosen = []
+    for name in names:
+        at = Path(name).resolve()
+        found = [at] if at.is_file() else [path for path in known if path.stem == name]
+        if not found:
+            stems = ", ".join(sorted({path.stem for path in known})) or "none yet"
+            raise Fault(f"{name} is not a notebook. Give a path, or one of: {stems}")
+        chosen += found
+    return chosen if names else known
+
+
+def refresh_here(words):
+    """Execute the notebooks under the Python of the environment, which has nbclient."""
+    failed = 0
+    for path in map(Path, words):
+        start = time.monotonic()
+        try:
+            changed = refresh_notebook(path)
+        except Fault as fault:
+            failed += 1
+            print(
+                f"run.py: {path.name}: {fault} It is left as it was.", file=sys.stderr
+            )
+            continue
+        seconds = time.monotonic() - start
+        say(f"{path.name}: {'changed' if changed else 'the same'}, {seconds:.1f} s")
+    return 1 if failed else 0
+
+
+def refresh_notebook(path):
+    """Execute one notebook and write it if that changes it; return whether it did."""
+    import nbformat
+    from nbclient import NotebookClient, exceptions
+
+    before = path.read_text(encoding="utf-8")
+    notebook = nbformat.reads(before, as_version=4)
+    started = []
+    client = NotebookClient(
+        notebook,
+        timeout=600,
+        kernel_name="python3",  # whatever the file says
+        extra_arguments=["--log-level=ERROR"],  # it warns of an unencrypted port
+        record_timing=False,
+        store_widget_state=False,
+        resources={"metadata": {"path": str(path.parent)}},
+        on_cell_execute=lambda cell, cell_index: started.append(cell),
+    )
+    try:
+        client.execute()
+    except exceptions.CellExecutionError as error:
+        problem = f"raised {error.ename}: {error.evalue}"
+        raise Fault(f"{named(started)} {problem.rstrip('.')}.") from None
+    except exceptions.CellTimeoutError:
+        raise Fault(f"{named(started)} took more than ten minutes.") from None
+    except exceptions.DeadKernelError:
+        raise Fault(f"{named(started)} ended the kernel.") from None
+    tidy(notebook, started)
+    after = nbformat.writes(notebook) + "\n"
+    if after != before:
+        write_whole(path, after)
+    return after != before
+
+
+def named(cells):
+    """Name the last of the code cells run so far as its reader would look for it."""
+    first_line = cells[-1].source.strip().split("\n")[0] if cells else ""
+    return f"code cell {len(cells)} ({first_line})"
+
+
+def tidy(notebook, cells):
+    """Drop from an executed notebook all that differs from one run to the next."""
+    notebook.metadata.update(
+        kernelspec={
+            "display_name": "Python 3 (ipykernel)",
+            "language": "python",
+            "name": "python3",
+        },
+        language_info={"name": "python"},
+    )
+    notebook.metadata.pop("widgets", None)
+    for count, cell in enumerate(cells, start=1):
+        cell.metadata.pop("execution", None)
+        for output in cell.outputs:
+            output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
+            if output.get("name") == "stderr":
+                problem = f"printed to stderr: {output.text.strip()[:200]}"
+                raise Fault(f"{named(cells[:count])} {problem}.")
+        cell.outputs = merged(cell.outputs)
+
+
+def merged(outputs):
+    """Join neighbouring pieces of a stream: how it was cut up is a matter of timing."""
+    kept = []
+    for output in outputs:
+        last = kept[-1] if kept else {}
+        if output.output_type == "stream" == last.get("output_type"):
+            last["text"] += output.text
+        else:
+            kept.append(output)
+    return kept
+
+
+COMMANDS = {"lab": lab, "test": test, "refresh": refresh}
+
+
+def main(words):
+    """Run the command that ``words`` begin with and return the exit code."""
+    if not words or words[0] in ("-h", "--help", "help"):
+        say(__doc__.strip())
+        return 0
+    command, *rest = words
+    try:
+        if command == "_refresh":  # refresh calls this, inside the environment
+            return refresh_here(rest)
+        if command not in COMMANDS:
+            known = ", ".join(COMMANDS)
+            print(f"run.py: no command {command}. Known: {known}.", file=sys.stderr)
+            return 2
+        return COMMANDS[command](rest)
+    except Fault as fault:
+        sentence = str(fault)
+    except OSError as error:
+        sentence = f"{error.strerror or error}: {error.filename}. Mend that " + AGAIN
+        if error.errno in (errno.ENOSPC,):
+            sentence = full_disk(environment_folder())
+        elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            sentence = denied(error.filename or environment_folder())
+    except KeyboardInterrupt:
+        print("run.py: stopped. The next run starts afresh.", file=sys.stderr)
+        return 130
+    print(f"run.py: {sentence}", file=sys.stderr)
+    return 1
+
+
+def interrupt(signal_number, frame):
+    """Take a polite kill like Ctrl-C, so that a running pip is ended as well."""
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, interrupt)
+    for output_stream in (sys.stdout, sys.stderr):
+        output_stream.reconfigure(errors="backslashreplace")  # any path can be said
+    sys.exit(main(sys.argv[1:]))
