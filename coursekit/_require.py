@@ -76,3 +76,12 @@ def multiple(name: str, value: int, part: str, count: int) -> None:
             f"number of features, so {part} must divide {name}. Use {name} = "
             f"{value - value % count + count}, or another {part}."
         )
+
+
+def rows(name: str, tensor: Tensor) -> None:
+    """Refuse a ``tensor`` that is not a batch of rows, (batch, length)."""
+    if tensor.dim() != 2:
+        raise ValueError(
+            f"{name} have shape {tuple(tensor.shape)}, but they must be (batch, "
+            f"length), a row for each sequence. Use {name}[None] for a single one."
+        )
