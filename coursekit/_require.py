@@ -31,7 +31,11 @@ def even(name: str, value: int) -> None:
 def positive(name: str, value: float) -> None:
     """Refuse a ``value`` that is not a finite number above zero."""
     number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value <= 0:
+    try:
+        fits = number and 0 < float(value) < math.inf
+    except OverflowError:  # a whole number beyond every float
+        fits = False
+    if not fits:
         raise ValueError(
             f"{name} is {value!r}, but it must be a finite number above 0, because "
             f"it is divided by or raised to a power. Use a number such as 2.0."
@@ -63,6 +67,24 @@ def positions(name: str, tensor: Tensor) -> None:
         raise ValueError(
             f"{name} is {was}, but positions are a tensor of real numbers, (length,) "
             f"for all rows or (batch, length) for each. Use torch.arange(length)."
+        )
+
+
+def a_position_each(positions_: Tensor, x: Tensor) -> None:
+    """Refuse positions that would broadcast to other tokens than those of ``x``."""
+    positions("positions", positions_)
+    length = x.shape[-2]
+    fits = [(length,), (1, length), (x.shape[0], length)]
+    if tuple(positions_.shape) not in fits:
+        raise ValueError(
+            f"positions are {tuple(positions_.shape)} and x is {tuple(x.shape)}, but "
+            f"each token has one position, so they must be {fits[0]} or {fits[2]}. "
+            f"With a cache, pass the positions of the new tokens alone."
+        )
+    if not x.is_floating_point():
+        raise ValueError(
+            f"x is {x.dtype}, but a code between -1 and 1 would be cut to a whole "
+            f"number. Use x.float()."
         )
 
 

@@ -69,8 +69,9 @@ def merge_heads(x: Tensor) -> Tensor:
 def causal_mask(query_positions: Tensor, key_positions: Tensor) -> Tensor:
     """Allow each query the keys that are not later than itself.
 
-    Positions are compared, not indices, so a cached query, a padded batch and packed
-    documents need no case of their own.
+    Positions are compared, not indices, so a cached query needs no case of its own.
+    Padding and packed documents do: add ``& real[:, None, None, :]`` for the one and
+    ``& same_document[:, None]`` for the other.
 
     Args:
         query_positions: (query,), or (batch, query) with a row for each sequence.
@@ -104,7 +105,7 @@ def attention(
         query: (batch, heads, query, head_dim).
         key: (batch, heads, key, head_dim).
         value: (batch, heads, key, value_dim).
-        bias: Added to the scores; broadcasts to (batch, heads, query, key).
+        bias: Added to the scores: (query, key), (heads, query, key) or four axes.
         mask: bool, True = may attend; (query, key), or four axes that broadcast.
         scale: Factor of the dot products; 1/√head_dim unless given (T5 has 1).
 
@@ -113,17 +114,19 @@ def attention(
         row that may attend to nothing is zero) and ``output``.
 
     Raises:
-        ValueError: If shapes do not fit or the mask is not boolean.
+        ValueError: If shapes do not fit, the mask is not boolean or the bias is.
 
     Source: Vaswani et al. 2017, equation 1, arXiv:1706.03762.
     """
-    _require.ends_with("key", key, (key.shape[-2], query.shape[-1]))
-    _require.ends_with("value", value, (key.shape[-2], value.shape[-1]))
-    scale = query.shape[-1] ** -0.5 if scale is None else scale
-    scores = query @ key.transpose(-2, -1) * scale  # (batch, heads, query, key)
-    logits = scores if bias is None else scores + bias
+    *leading, _, head_dim = query.shape
+    _require.ends_with("key", key, (*leading, *key.shape[-2:-1], head_dim))
+    _require.ends_with("value", value, (*key.shape[:-1], *value.shape[-1:]))
+    scale = head_dim**-0.5 if scale is None else scale
+    # Scaled before the product, which half precision could not hold unscaled.
+    scores = query * scale @ key.transpose(-2, -1)  # (batch, heads, query, key)
+    logits = scores if bias is None else scores + _fitting("bias", bias, scores)
     if mask is not None:
-        logits = logits.masked_fill(~_checked(mask, scores), float("-inf"))
+        logits = logits.masked_fill(~_fitting("mask", mask, scores), float("-inf"))
     blocked = (logits == float("-inf")).all(dim=-1, keepdim=True)
     # A softmax over nothing is 0/0, and so is its gradient: fill the row before it.
     weights = torch.softmax(logits.masked_fill(blocked, 0.0), dim=-1)
@@ -131,15 +134,19 @@ def attention(
     return AttentionSteps(scores, logits, weights, weights @ value)
 
 
-def _checked(mask: Tensor, scores: Tensor) -> Tensor:
-    """Return the mask, or refuse one that would broadcast to something else."""
-    fits = mask.dtype == torch.bool and mask.dim() in (2, scores.dim())
-    sizes = zip(mask.shape, scores.shape[scores.dim() - mask.dim() :], strict=True)
+def _fitting(name: str, extra: Tensor, scores: Tensor) -> Tensor:
+    """Return the mask or bias, or refuse one that would broadcast to something else."""
+    masks, axes = name == "mask", extra.dim()
+    fits = (extra.dtype == torch.bool) == masks and 2 <= axes <= scores.dim()
+    if masks and axes == 3 < scores.dim():  # batch rows would meet heads
+        fits = False
+    sizes = zip(extra.shape[::-1], scores.shape[::-1], strict=False)
     if not fits or any(have not in (1, want) for have, want in sizes):
         raise ValueError(
-            f"mask is {tuple(mask.shape)} {mask.dtype}, but scores are "
-            f"{tuple(scores.shape)}: a mask is boolean (True = may attend), (query, "
-            f"key), or with as many axes as the scores. For one mask per batch row "
-            f"use mask[:, None]; for numbers use bias."
+            f"{name} is {tuple(extra.shape)} {extra.dtype}, but scores are "
+            f"{tuple(scores.shape)}. A mask is boolean (True = may attend), (query, "
+            f"key) or with as many axes as the scores; a bias is a number for each "
+            f"pair and may also be (heads, query, key). For one per batch row use "
+            f"{name}[:, None]."
         )
-    return mask
+    return extra if masks else extra.to(scores.dtype)

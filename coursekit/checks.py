@@ -12,7 +12,13 @@ import torch
 from torch import Tensor
 
 from coursekit.attention import attention, causal_mask
-from coursekit.sinusoidal import pair_frequencies, shift_matrix, sinusoidal_encoding
+from coursekit.rope import apply_rope
+from coursekit.sinusoidal import (
+    pair_frequencies,
+    position_angles,
+    shift_matrix,
+    sinusoidal_encoding,
+)
 
 _TOLERANCE = 1e-4  # a float32 answer at small positions is closer than this
 
@@ -164,6 +170,32 @@ def check_shift_matrix(answer: Callable[[int, int], Tensor]) -> None:
     _passed("shift_matrix", "a rotation, equal to the formula for a drawn offset")
 
 
+def check_apply_rope(answer: Callable[[Tensor, Tensor], Tensor]) -> None:
+    """Check a function (x, positions) → x with adjacent pairs turned, base 10000.
+
+    Args:
+        answer: Takes (length, head_dim) and a row of positions that start anywhere.
+
+    Raises:
+        CheckFailed: With the likely slip.
+    """
+    fresh = _fresh()
+    length, width = _number(fresh, 4, 8), 2 * _number(fresh, 3, 7)
+    x = torch.randn(length, width, generator=fresh)
+    positions = torch.arange(length) + _number(fresh, 2, 20)
+    name, first = "apply_rope", torch.zeros(length, dtype=torch.int64)
+    still = _tensor(name, answer, (x, first), (length, width))
+    got = _tensor(name, answer, (x, positions), (length, width))
+    want = apply_rope(x, position_angles(positions, width))
+    if not torch.allclose(still.double(), x.double(), atol=1e-5):
+        raise CheckFailed(
+            f"{name}: position 0 moved, but angle 0 must leave x as it is. Have cosine "
+            f"and sine changed places, or do your positions start at 1?"
+        )
+    _compare(name, got, want, _rope_slips(x, positions))
+    _passed(name, "position 0 stays, adjacent pairs turn by any positions")
+
+
 _FREQUENCY_SLIPS = {
     "The base looks like 1000; the paper has 10000.": {"base": 1e3},
     "The exponent is doubled: arange(0, d, 2) already counts features, so do not "
@@ -217,6 +249,31 @@ def _encoding_slips(positions: Tensor, d_model: int) -> dict[str, Tensor]:
         ),
     }
     return wrong
+
+
+def _rope_slips(x: Tensor, positions: Tensor) -> dict[str, Tensor]:
+    """Turn by each typical slip."""
+    width, angles = x.shape[-1], position_angles(positions, x.shape[-1])
+    first, second = x.chunk(2, dim=-1)
+    partner = torch.cat((-second, first), dim=-1)
+    twice, apart = angles.repeat(1, 2), angles.repeat_interleave(2, dim=-1)
+    wrong = {
+        hint: apply_rope(x, positions[:, None] * _frequencies(width, **changes))
+        for hint, changes in _FREQUENCY_SLIPS.items()
+    }
+    return wrong | {
+        "It turns clockwise: the minus belongs to a·cos - b·sin.": apply_rope(
+            x, -angles
+        ),
+        "It pairs feature i with i + head_dim/2; here 2i and 2i + 1 are a pair.": (
+            x * twice.cos() + partner * twice.sin()
+        ),
+        "Angles are laid out for adjacent pairs, partners for halves: that is no "
+        "rotation, and lengths change.": x * apart.cos() + partner * apart.sin(),
+        "Positions are counted from 0 again; the positions given start later.": (
+            apply_rope(x, position_angles(positions - positions[0], width))
+        ),
+    }
 
 
 def _halves(matrix: Tensor) -> Tensor:

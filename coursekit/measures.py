@@ -26,8 +26,8 @@ def permutation_gap(
     Source: Lee et al. 2019, Set Transformer, definition 1, arXiv:1810.00825.
     """
     length = x.shape[-2]
-    whole = order.dim() == 1 and len(order) == length
-    if not whole or not torch.equal(order.sort().values.cpu(), torch.arange(length)):
+    found = order.cpu().sort().values
+    if order.dtype != torch.int64 or not torch.equal(found, torch.arange(length)):
         raise ValueError(
             f"order is {order.tolist()}, but it must hold each position from 0 to "
             f"{length - 1} once, so that nothing is lost. Use torch.randperm({length})."
@@ -108,10 +108,15 @@ def mean_distance(weights: Tensor) -> Tensor:
         (...,): the mean over queries of the weighted distance to the keys.
 
     Raises:
-        ValueError: If there are fewer than two axes.
+        ValueError: If there are fewer than two axes, or more queries than keys.
     """
     _matrix("weights", weights)
     queries, keys = weights.shape[-2:]
+    if queries > keys:
+        raise ValueError(
+            f"weights have {queries} queries and {keys} keys, but each query is one of "
+            f"the keys, the last ones with a cache. Transpose them if axes are swapped."
+        )
     key_positions = torch.arange(keys, device=weights.device)
     query_positions = key_positions[keys - queries :]
     distance = (key_positions - query_positions.unsqueeze(-1)).abs()
@@ -126,6 +131,7 @@ def _diagonals(scores: Tensor) -> list[Tensor]:
             "scores hold values that are not finite, and infinity minus infinity is no "
             "spread. Pass the scores before the mask."
         )
+    scores = scores if scores.is_floating_point() else scores.float()
     offsets = range(1 - scores.shape[-2], scores.shape[-1])
     return [scores.diagonal(offset, -2, -1) for offset in offsets]
 

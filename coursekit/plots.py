@@ -12,13 +12,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 METHOD_STYLE: dict[str, dict] = {
-    "none": {"color": "#595959", "marker": "x", "linestyle": ":"},
     "sinusoidal": {"color": "#0072B2", "marker": "o", "linestyle": "-"},
     "learned": {"color": "#CC79A7", "marker": "s", "linestyle": "--"},
     "shaw": {"color": "#009E73", "marker": "^", "linestyle": "-"},
     "t5": {"color": "#009E73", "marker": "v", "linestyle": "--"},
     "rope": {"color": "#D55E00", "marker": "D", "linestyle": "-"},
     "alibi": {"color": "#000000", "marker": "P", "linestyle": "-."},
+    "none": {"color": "#595959", "marker": "x", "linestyle": ":"},
 }
 """One look for each method in all notebooks: colour, marker and dash together."""
 
@@ -78,14 +78,14 @@ def plot_weights(
     weights, ax: Axes, *, tokens: Sequence[str] | None = None, limit: float = 1.0
 ) -> Axes:
     """Draw weights (query, key) from 0; cells of exactly 0 are blocked and grey."""
-    weights = np.asarray(weights)
-    _image(np.ma.masked_equal(weights, 0), ax, "weight", "viridis", (0, limit))
+    weights = np.ma.masked_equal(_array(weights), 0)
+    _image(weights, ax, "weight", "viridis", (0, limit))
     return _name(ax, "key", "query", tokens)
 
 
 def plot_angles(angles, ax: Axes) -> Axes:
     """Draw angles (length, pairs) on the circle: position down, pair across."""
-    wrapped = np.asarray(angles) % (2 * math.pi)
+    wrapped = _array(angles) % (2 * math.pi)
     _image(wrapped, ax, "angle (radians)", "twilight", (0, 2 * math.pi))
     return _name(ax, "feature pair", "position")
 
@@ -140,10 +140,11 @@ def plot_walk(stages: Mapping[str, str], ax: Axes, *, door: int | None = None) -
 
 def _curves(curves: Mapping[str, tuple], ax: Axes, **changes) -> Axes:
     """Draw a line for each name, or thin lines for its seeds and a thick mean."""
-    others = list(METHOD_STYLE.values())[1:]
-    for index, (name, (x, y)) in enumerate(curves.items()):
-        y = np.asarray(y)
-        style = METHOD_STYLE.get(name, others[index % len(others)]) | changes
+    free = [look for name, look in METHOD_STYLE.items() if name not in curves]
+    free = free[::-1] * 9
+    for name, (x, y) in curves.items():
+        y = _array(y)
+        style = (METHOD_STYLE[name] if name in METHOD_STYLE else free.pop()) | changes
         if y.ndim == 2 and len(y) > 1:
             ax.plot(x, y.T, color=style["color"], linewidth=0.6, alpha=0.5)
         mean, every = y.mean(0) if y.ndim == 2 else y, max(1, len(x) // 12)
@@ -157,18 +158,26 @@ def _label_lines(ax: Axes) -> None:
     lines = [line for line in ax.get_lines() if not line.get_label().startswith("_")]
     low, high = ax.get_ylim()
     at, gap = -math.inf, (high - low) * 0.075
-    for line in sorted(lines, key=lambda line: line.get_ydata()[-1]):
+    lines.sort(key=lambda line: line.get_ydata()[-1])
+    for above, line in zip(range(len(lines))[::-1], lines, strict=True):
         end = line.get_xdata()[-1], line.get_ydata()[-1]
-        at = max(at + gap, end[1])
+        at = max(at + gap, min(end[1], high - above * gap))
         place = {"xytext": (1.01, at), "textcoords": ax.get_yaxis_transform()}
         ax.annotate(line.get_label(), end, **place, va="center", color=line.get_color())
 
 
 def _signed(data, ax: Axes, label: str, limit: float | None) -> None:
     """Draw signed numbers with white at zero; what is not finite is grey."""
-    data = np.ma.masked_invalid(np.asarray(data))
-    limit = limit or float(abs(data).max()) or 1.0
+    data = np.ma.masked_invalid(_array(data))
+    limit = limit or float(abs(data.filled(0)).max()) or 1.0
     _image(data, ax, label, "RdBu_r", (-limit, limit))
+
+
+def _array(data) -> np.ndarray:
+    """Return numbers as an array, also those of a tensor of a model."""
+    if hasattr(data, "detach"):
+        data = data.detach().cpu().double()
+    return np.asarray(data)
 
 
 def _image(data, ax: Axes, label: str, cmap: str, limits: tuple) -> None:

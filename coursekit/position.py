@@ -47,6 +47,7 @@ class Sinusoidal(NoPosition):
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         """Add the encoding of ``positions`` to ``x``, in the dtype of ``x``."""
+        _require.a_position_each(positions, x)
         positions = _on(x, positions)
         code = sinusoidal_encoding(positions, x.shape[-1], self.base)
         return x + code.to(x.dtype)
@@ -62,6 +63,7 @@ class Learned(NoPosition):
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         """Add the rows of ``positions`` to ``x``, in the dtype of ``x``."""
+        _require.a_position_each(positions, x)
         return x + self.rows(positions).to(x.dtype)
 
 

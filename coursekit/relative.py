@@ -93,7 +93,7 @@ def relative_values(
     Source: Shaw et al. 2018, equation 3, arXiv:1803.02155.
     """
     _require.ends_with("relative_position", relative_position, weights.shape[-2:])
-    wide = torch.promote_types(weights.dtype, torch.float32)  # one row sums many keys
+    wide = torch.promote_types(weights.dtype, torch.float32)  # round once, last
     per_row = weights.new_zeros(*weights.shape[:-1], len(table), dtype=wide)
     index = _row_index(relative_position, per_row)
     per_row = per_row.scatter_add(-1, index, weights.to(wide))

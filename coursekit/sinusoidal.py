@@ -107,11 +107,17 @@ def shift_matrix(
         (d_model, d_model): float32, or float64 for a float64 tensor ``offset``.
 
     Raises:
-        ValueError: If ``d_model`` is odd, since a lone sine cannot be rotated.
+        ValueError: If ``d_model`` is odd, since a lone sine cannot be rotated, or
+            there is more than one offset.
 
     Source: Vaswani et al. 2017, section 3.5, arXiv:1706.03762.
     """
     _require.even("d_model", d_model)
+    if isinstance(offset, Tensor) and offset.numel() != 1:
+        raise ValueError(
+            f"offset has shape {tuple(offset.shape)}, but one matrix moves by one "
+            f"offset. Call shift_matrix for each, or use offset[i]."
+        )
     wide = torch.float32
     if isinstance(offset, Tensor):
         wide = torch.promote_types(wide, _float_dtype(offset))

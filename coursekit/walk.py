@@ -87,7 +87,7 @@ def walk(
 
 
 def stage_shapes(steps: Walk) -> dict[str, str]:
-    """Name each stage of a walk with its shape, query and key told once.
+    """Name each stage of a walk with its shape: query and key once, value not at all.
 
     Args:
         steps: From ``walk``.

@@ -187,3 +187,21 @@ def test_one_row_or_a_row_for_each_sequence_are_positions(positions):
 def test_what_is_not_one_or_two_axes_of_real_numbers_is_refused(positions):
     with pytest.raises(ValueError, match=r"positions is .*torch.arange\(length\)"):
         _require.positions("positions", positions)
+
+
+def test_a_batch_of_rows_is_told_from_one_row():
+    _require.rows("ids", torch.zeros(1, 3))
+    with pytest.raises(ValueError, match=r"ids have shape \(3,\).*ids\[None\]"):
+        _require.rows("ids", torch.zeros(3))
+
+
+@pytest.mark.parametrize("shape", [(4,), (1, 4), (2, 4)])
+def test_a_position_for_each_token_is_taken(shape):
+    _require.a_position_each(torch.zeros(shape), torch.zeros(2, 4, 6))
+    _require.a_position_each(torch.zeros(shape), torch.zeros(2, 3, 4, 6))
+
+
+@pytest.mark.parametrize("shape", [(1,), (5,), (3, 4), (2, 1), (4, 2)])
+def test_positions_that_would_broadcast_are_refused(shape):
+    with pytest.raises(ValueError, match=r"each token has one position.*\(4,\)"):
+        _require.a_position_each(torch.zeros(shape), torch.zeros(2, 4, 6))

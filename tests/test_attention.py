@@ -533,3 +533,51 @@ def test_causal_mask_names_the_positions_that_are_none():
     with pytest.raises(ValueError, match="key_positions is 3, but positions are"):
         causal_mask(torch.arange(3), 3)
     assert causal_mask(torch.arange(3), torch.arange(3)).shape == (3, 3)
+
+
+def test_float16_scores_are_scaled_before_they_can_overflow():
+    x = torch.full((1, 1, 2, 64), 50.0, dtype=torch.float16)
+    want = torch.nn.functional.scaled_dot_product_attention(x, x, x)
+    torch.testing.assert_close(attention(x, x, x).output, want)
+
+
+@pytest.mark.parametrize("heads", [2, 4])
+def test_keys_of_other_heads_are_refused(heads):
+    query, fits = torch.zeros(1, 3, 4, 4), torch.zeros(1, 3, 5, 4)
+    other = torch.zeros(1, heads, 5, 4)
+    assert attention(query, fits, fits).output.shape == (1, 3, 4, 4)
+    with pytest.raises(ValueError, match="key has shape"):
+        attention(query, other, other)
+    with pytest.raises(ValueError, match="value has shape"):
+        attention(query, fits, other)
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (2, 1, 4, 5), (5, 1), (2, 4, 5), (5,)])
+def test_a_bias_that_would_mean_something_else_is_refused(shape):
+    query, key = torch.zeros(1, 3, 4, 4), torch.zeros(1, 3, 5, 4)
+    with pytest.raises(ValueError, match="bias is"):
+        attention(query, key, key, bias=torch.zeros(shape))
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (1, 5), (3, 4, 5), (3, 1, 5), (1, 3, 4, 5)])
+def test_a_bias_for_pairs_or_heads_is_taken(shape):
+    query, key = torch.zeros(1, 3, 4, 4), torch.zeros(1, 3, 5, 4)
+    steps = attention(query, key, key, bias=torch.ones(shape))
+    assert torch.equal(steps.logits, torch.ones(1, 3, 4, 5))
+
+
+def test_a_boolean_bias_is_refused_as_a_mask_in_the_wrong_place():
+    x = torch.zeros(1, 1, 3, 4)
+    with pytest.raises(ValueError, match=r"bias is \(3, 3\) torch.bool"):
+        attention(x, x, x, bias=torch.ones(3, 3, dtype=torch.bool))
+
+
+def test_a_bias_in_float32_meets_a_bfloat16_model():
+    x = torch.zeros(1, 1, 3, 4, dtype=torch.bfloat16)
+    steps = attention(x, x, x, bias=torch.zeros(3, 3))
+    assert {step.dtype for step in steps} == {torch.bfloat16}
+
+
+def test_a_key_of_one_axis_is_refused():
+    with pytest.raises(ValueError, match="key has shape"):
+        attention(torch.zeros(1, 1, 2, 4), torch.zeros(4), torch.zeros(4))

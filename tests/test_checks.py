@@ -8,7 +8,13 @@ import torch
 
 from coursekit import checks
 from coursekit.attention import attention, causal_mask
-from coursekit.sinusoidal import pair_frequencies, shift_matrix, sinusoidal_encoding
+from coursekit.rope import apply_rope
+from coursekit.sinusoidal import (
+    pair_frequencies,
+    position_angles,
+    shift_matrix,
+    sinusoidal_encoding,
+)
 
 
 def encoding_by_loops(positions, d_model):
@@ -68,6 +74,35 @@ def manual_attention(query, key, value):
     return torch.einsum("bhqk,bhkd->bhqd", torch.softmax(scores, -1), value)
 
 
+def turned(x, positions, base=10_000.0):
+    return apply_rope(x, position_angles(positions, x.shape[-1], base))
+
+
+def rope_by_complex_numbers(x, positions):
+    angles = torch.outer(positions.double(), pair_frequencies(x.shape[-1]))
+    turns = torch.polar(torch.ones_like(angles), angles)
+    pairs = torch.view_as_complex(x.double().unflatten(-1, (-1, 2)).contiguous())
+    return torch.view_as_real(pairs * turns).flatten(-2)
+
+
+def rope_by_loops(x, positions):
+    result, dim = x.clone(), x.shape[-1]
+    for row, position in enumerate(positions.tolist()):
+        for pair in range(dim // 2):
+            angle = position * 10_000 ** (-2 * pair / dim)
+            a, b = x[row, 2 * pair].item(), x[row, 2 * pair + 1].item()
+            result[row, 2 * pair] = a * math.cos(angle) - b * math.sin(angle)
+            result[row, 2 * pair + 1] = a * math.sin(angle) + b * math.cos(angle)
+    return result
+
+
+def rope_by_halves(x, positions, mixed):
+    angles = position_angles(positions, x.shape[-1])
+    angles = angles.repeat_interleave(2, -1) if mixed else angles.repeat(1, 2)
+    first, second = x.chunk(2, -1)
+    return x * angles.cos() + torch.cat((-second, first), -1) * angles.sin()
+
+
 RIGHT = {
     "check_attention": [
         lambda q, k, v: attention(q, k, v).output,
@@ -107,7 +142,28 @@ RIGHT = {
     ],
 }
 
+RIGHT["check_apply_rope"] = [
+    lambda x, p: apply_rope(x, position_angles(p, x.shape[-1])),
+    rope_by_complex_numbers,
+    rope_by_loops,
+]
+
 SLIPS = [
+    ("check_apply_rope", "clockwise", lambda x, p: turned(x, -p)),
+    ("check_apply_rope", "position 0 moved", lambda x, p: turned(x, p + 1)),
+    (
+        "check_apply_rope",
+        "Have cosine and sine changed places",
+        lambda x, p: apply_rope(x, math.pi / 2 - position_angles(p, x.shape[-1])),
+    ),
+    ("check_apply_rope", "1000", lambda x, p: turned(x, p, base=1_000.0)),
+    (
+        "check_apply_rope",
+        "from 0 again",
+        lambda x, p: turned(x, torch.arange(len(p)) * (p[-1] > 0)),
+    ),
+    ("check_apply_rope", "i \\+ head_dim/2", lambda x, p: rope_by_halves(x, p, False)),
+    ("check_apply_rope", "no rotation", lambda x, p: rope_by_halves(x, p, True)),
     ("check_attention", "not divided", lambda q, k, v: (q @ k.mT).softmax(-1) @ v),
     (
         "check_attention",

@@ -299,3 +299,21 @@ def test_similarity_compares_the_rows_of_one_table(shape):
     assert similarity(torch.ones(3, 4)).shape == (3, 3)
     with pytest.raises(ValueError, match=r"encoding has shape .*\(length, d_model\)"):
         similarity(torch.ones(shape))
+
+
+def test_whole_scores_have_a_mean_with_a_fraction():
+    offsets, means = mean_by_offset(torch.tensor([[1, 0], [0, 2]]))
+    assert offsets.tolist() == [-1, 0, 1]
+    assert means.tolist() == [0.0, 1.5, 0.0]
+
+
+def test_more_queries_than_keys_are_refused():
+    with pytest.raises(ValueError, match="weights have 4 queries and 2 keys"):
+        mean_distance(torch.ones(4, 2))
+    assert mean_distance(torch.ones(2, 2)).shape == ()
+
+
+def test_an_order_that_is_no_row_of_indices_is_refused():
+    for order in (torch.zeros(1, 3).long(), torch.tensor([0.0, 1.0, 2.0])):
+        with pytest.raises(ValueError, match="torch.randperm"):
+            permutation_gap(lambda x: x, torch.zeros(3, 2), order)

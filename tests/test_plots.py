@@ -180,7 +180,7 @@ def test_the_relative_methods_share_a_colour_and_differ_in_dash():
 
 def test_every_method_has_a_look():
     names = ["none", "sinusoidal", "learned", "shaw", "t5", "rope", "alibi"]
-    assert list(plots.METHOD_STYLE) == names
+    assert sorted(plots.METHOD_STYLE) == sorted(names)
 
 
 def test_plots_imports_no_other_module_of_the_package():
@@ -465,3 +465,37 @@ def test_a_door_that_is_not_there_is_refused(ax, door):
     plots.plot_walk(STAGES, ax, door=3)
     with pytest.raises(ValueError, match=f"door is {door!r}, .*1 embed, 2 rotate, 3"):
         plots.plot_walk(STAGES, ax, door=door)
+
+
+def test_a_map_with_every_cell_blocked_is_grey():
+    ax = plots.plot_scores(torch.full((2, 2), -math.inf), plt.subplots()[1])
+    assert ax.images[0].get_clim() == (-1, 1)
+    plt.close("all")
+
+
+def test_an_unknown_name_does_not_borrow_the_look_of_a_method_beside_it():
+    curve = ([0, 1], [0.0, 1.0])
+    names = ["mine", "sinusoidal", "yours", "none"]
+    ax = plots.plot_by_offset(dict.fromkeys(names, curve), plt.subplots()[1])
+    looks = {(line.get_color(), line.get_linestyle()) for line in ax.get_lines()}
+    assert len(looks) == len(names)
+    plt.close("all")
+
+
+def test_labels_of_lines_that_end_at_the_top_stay_inside():
+    plots.use_house_style()
+    fig, ax = plt.subplots()
+    curve = ([0, 1], [0.0, 1.0])
+    plots.plot_by_offset(dict.fromkeys(plots.METHOD_STYLE, curve), ax)
+    fig.canvas.draw()
+    assert max(text.get_window_extent().y1 for text in ax.texts) <= fig.bbox.y1
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    "x", [torch.zeros(2, 2, requires_grad=True), torch.zeros(2, 2).bfloat16()]
+)
+def test_maps_take_tensors_of_a_model(x):
+    ax = plots.plot_scores(x, plt.subplots()[1])
+    assert ax.images[0].get_array().shape == (2, 2)
+    plt.close("all")

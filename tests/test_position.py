@@ -422,3 +422,45 @@ def test_a_method_needs_its_sizes_by_name():
     sinusoidal = METHODS["sinusoidal"](d_model=4, num_heads=1, max_length=2)
     assert isinstance(sinusoidal, Sinusoidal)
     assert sinusoidal.base == 10_000
+
+
+@pytest.mark.parametrize("name", ["sinusoidal", "learned"])
+@pytest.mark.parametrize("length", [1, 4])
+def test_positions_of_another_length_are_refused(name, length):
+    position = METHODS[name](d_model=4, num_heads=1, max_length=8)
+    position.embed(torch.zeros(1, 3, 4), torch.arange(3))
+    with pytest.raises(ValueError, match="each token has one position"):
+        position.embed(torch.zeros(1, 3, 4), torch.arange(length))
+
+
+@pytest.mark.parametrize("name", ["sinusoidal", "learned"])
+def test_more_positions_than_tokens_do_not_make_tokens(name):
+    position = METHODS[name](d_model=4, num_heads=1, max_length=8)
+    with pytest.raises(ValueError, match="each token has one position"):
+        position.embed(torch.zeros(1, 1, 4), torch.arange(5))
+
+
+@pytest.mark.parametrize("name", ["sinusoidal", "learned"])
+def test_rows_of_positions_do_not_make_rows_of_tokens(name):
+    position = METHODS[name](d_model=4, num_heads=1, max_length=8)
+    rows = torch.zeros(2, 3, dtype=torch.int64)
+    assert position.embed(torch.zeros(2, 3, 4), rows).shape == (2, 3, 4)
+    with pytest.raises(ValueError, match="each token has one position"):
+        position.embed(torch.zeros(1, 3, 4), rows)
+
+
+def test_embeddings_of_whole_numbers_are_refused():
+    whole = torch.zeros(1, 3, 4, dtype=torch.int64)
+    with pytest.raises(ValueError, match="cut to a whole number"):
+        Sinusoidal().embed(whole, torch.arange(3))
+    assert Sinusoidal().embed(whole.float(), torch.arange(3)).dtype == torch.float32
+
+
+def test_a_door_compiles_for_sizes_that_change():
+    embed = torch.compile(
+        Sinusoidal().embed, fullgraph=True, backend="eager", dynamic=True
+    )
+    for length in (5, 7):
+        x = torch.zeros(1, length, 8)
+        want = Sinusoidal().embed(x, torch.arange(length))
+        assert torch.equal(embed(x, torch.arange(length)), want)

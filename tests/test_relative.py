@@ -226,15 +226,23 @@ def test_bucket_edges_on_whole_powers_are_hit_exactly(exact, growth):
         assert mine.tolist() == [exact + step, exact + step - 1]
 
 
-@given(query=positions_list, key=positions_list, bidirectional=st.booleans())
-def test_the_bias_reads_the_bucket_of_each_pair(query, key, bidirectional):
-    table = draw(0, 32, 2)
+@given(
+    query=positions_list,
+    key=positions_list,
+    sizes=st.sampled_from([(32, 128), (16, 9), (8, 20)]),
+    bidirectional=st.booleans(),
+)
+def test_the_bias_reads_the_bucket_of_each_pair(query, key, sizes, bidirectional):
+    num_buckets, max_distance = sizes
+    table = draw(0, num_buckets, 2)
     bias = t5_bias(
-        table, torch.tensor(query), torch.tensor(key), bidirectional=bidirectional
+        *(table, torch.tensor(query), torch.tensor(key)),
+        max_distance=max_distance,
+        bidirectional=bidirectional,
     )
     for i, here in enumerate(query):
         for j, there in enumerate(key):
-            row = bucket_by_logarithm(there - here, 32, 128, bidirectional)
+            row = bucket_by_logarithm(there - here, *sizes, bidirectional)
             assert torch.equal(bias[:, i, j], table[row])
 
 
@@ -293,11 +301,13 @@ def test_shaw_attention_agrees_with_a_loop_over_pairs(clip, queries, keys):
     assert_close(output, want, atol=1e-12, rtol=0)
 
 
-def test_many_bfloat16_weights_on_one_row_are_summed_in_float32():
-    weights = torch.full((1, 1, 1, 4096), 1 / 4096, dtype=torch.bfloat16)
-    far = torch.arange(-4200, -104).unsqueeze(0)
-    # Added up in bfloat16 the sum would stop at 1/16, where one more is rounded off.
-    assert relative_values(weights, torch.ones(3, 2), far).tolist() == [[[[1.0, 1.0]]]]
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_many_weights_of_half_precision_are_rounded_once(dtype):
+    weights = draw(0, 2, 2, 4, 500).softmax(-1).to(dtype)
+    table = draw(1, 3, 8).to(dtype)
+    offsets = relative_positions(torch.arange(4) * 125, torch.arange(500))
+    exact = relative_values(weights.double(), table.double(), offsets)
+    assert torch.equal(relative_values(weights, table, offsets), exact.to(dtype))
 
 
 def t5_bucket_entry(params):
@@ -487,8 +497,9 @@ def test_the_distance_lies_past_the_exact_buckets():
     assert t5_bucket(torch.tensor([-8, -9]), 32, 9).tolist() == [8, 15]
     with pytest.raises(ValueError, match="max_distance is 8.* at least 9"):
         t5_bucket(torch.tensor([-8, -9]), 32, 8)
-    with pytest.raises(ValueError, match="max_distance is 0"):
-        t5_bias(torch.zeros(32, 1), torch.arange(2), torch.arange(2), max_distance=0)
+    for wrong in (0, -2, 128.0):
+        with pytest.raises(ValueError, match=f"max_distance is {wrong}"):
+            t5_bias(torch.zeros(32, 1), *[torch.arange(2)] * 2, max_distance=wrong)
 
 
 def test_positions_that_are_far_apart_take_no_more_room():

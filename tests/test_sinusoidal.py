@@ -506,3 +506,15 @@ def test_what_is_not_a_row_of_positions_is_refused(row):
     for function in (position_angles, sinusoidal_encoding):
         with pytest.raises(ValueError, match=r"positions is .*\(batch, length\)"):
             function(row, 4)
+
+
+def test_two_offsets_make_no_one_matrix():
+    with pytest.raises(ValueError, match=r"offset has shape \(2,\)"):
+        shift_matrix(torch.tensor([1.0, 2.0]), 4)
+    assert shift_matrix(torch.tensor([1.0]), 4).shape == (4, 4)
+
+
+def test_a_base_beyond_every_float_is_refused():
+    with pytest.raises(ValueError, match="base is"):
+        pair_frequencies(4, 10**400)
+    assert pair_frequencies(4, 10**300).shape == (2,)
