@@ -187,6 +187,7 @@ def check_apply_rope(answer: Callable[[Tensor, Tensor], Tensor]) -> None:
     still = _tensor(name, answer, (x, first), (length, width))
     got = _tensor(name, answer, (x, positions), (length, width))
     want = apply_rope(x, position_angles(positions, width))
+    _finite(name, still)
     if not torch.allclose(still.double(), x.double(), atol=1e-5):
         raise CheckFailed(
             f"{name}: position 0 moved, but angle 0 must leave x as it is. Have cosine "
@@ -331,11 +332,7 @@ def _compare(
     """Accept what is close to the oracle; else name the slip or the worst place."""
     if _close(got, want, relative):
         return
-    if not torch.isfinite(got.double()).all():
-        raise CheckFailed(
-            f"{name}: the result holds NaN or infinity. Is there a division by 0, or a "
-            f"softmax over a row with nothing in it?"
-        )
+    _finite(name, got)
     for hint, value in wrong.items():
         if _close(got, value, relative) and not _close(value, want, relative):
             raise CheckFailed(f"{name}: {hint}")
@@ -345,6 +342,15 @@ def _compare(
         f"{name}: at {place} it is {got[place].item():.4g}, but "
         f"{want[place].item():.4g} was expected. Compare a small case by hand."
     )
+
+
+def _finite(name: str, got: Tensor) -> None:
+    """Refuse NaN and infinity by their name."""
+    if not torch.isfinite(got.double()).all():
+        raise CheckFailed(
+            f"{name}: the result holds NaN or infinity. Is there a division by 0, or a "
+            f"softmax over a row with nothing in it?"
+        )
 
 
 def _close(got: Tensor, want: Tensor, relative: bool) -> bool:
