@@ -72,7 +72,6 @@ def rotate_pairs(x: Tensor, turns: Tensor) -> Tensor:
     if last != 1 or any(step % 2 for step in (start, *steps)):
         wide = wide.clone(memory_format=torch.contiguous_format)  # else no complex view
     pairs = torch.view_as_complex(wide.unflatten(-1, (-1, 2)))
-    turns = turns.to(x.device)
     if wide.dtype == x.dtype or x.requires_grad:
         pairs = pairs * turns
     else:

@@ -495,6 +495,9 @@ def test_the_fewest_buckets_are_two_a_direction(least, bidirectional):
 
 def test_the_distance_lies_past_the_exact_buckets():
     assert t5_bucket(torch.tensor([-8, -9]), 32, 9).tolist() == [8, 15]
+    table, positions = torch.arange(32.0).unsqueeze(1), torch.tensor([0, 8, 9])
+    bias = t5_bias(table, positions, positions, max_distance=9)
+    assert bias.tolist() == [[[0, 24, 31], [8, 0, 17], [15, 1, 0]]]
     with pytest.raises(ValueError, match="max_distance is 8.* at least 9"):
         t5_bucket(torch.tensor([-8, -9]), 32, 8)
     for wrong in (0, -2, 128.0):
