@@ -114,7 +114,7 @@ def apply_two_axis_rope(x: Tensor, row_angles: Tensor, column_angles: Tensor) ->
     Raises:
         ValueError: If the two differ in shape, or as ``apply_rope``.
 
-    Source: Heo et al. 2024, RoPE for ViT, section 3.1, arXiv:2403.13298.
+    Source: Heo et al. 2024, RoPE for ViT, section 3, arXiv:2403.13298.
     """
     _require.ends_with("column_angles", column_angles, tuple(row_angles.shape))
     return apply_rope(x, torch.cat((row_angles, column_angles), dim=-1))
