@@ -577,6 +577,9 @@ def test_causal_alibi_refuses_other_lengths_and_widths():
     # Torch's causal mask would begin at the first key, and not at the last query.
     with pytest.raises(ValueError, match=r"has shape \(1, 3, 5, 4\).*\(1, 4\)"):
         causal_alibi(x[:, :, 4:], x, x, torch.arange(5))
+    longer = normal(1, 3, 6, 4)
+    with pytest.raises(ValueError, match=r"key has shape \(1, 3, 6, 4\).*\(5, 4\)"):
+        causal_alibi(x, longer, x, torch.arange(6))
     assert causal_alibi(x, x, x, torch.arange(5)).shape == x.shape
 
 
