@@ -172,8 +172,7 @@ def refuse_foreign(folder):
         if foreign:
             raise Fault(
                 f"{folder} is not an environment that run.py made: it holds "
-                f"{foreign[0]}. Remove that folder, or name a new or empty one in "
-                "COURSE_VENV, " + AGAIN
+                f"{foreign[0]}. Name a new or empty folder in COURSE_VENV, " + AGAIN
             )
 
 
@@ -363,8 +362,8 @@ def reason(output, folder):
 def full_disk(folder):
     """Return the sentence about a full disk."""
     return (
-        f"the disk is full. The environment in {folder} takes 2 GB: make room, or name "
-        "a folder on another disk in COURSE_VENV, " + AGAIN
+        f"the disk is full. The environment in {folder} takes 1.3 GB: make room, or "
+        "name a folder on another disk in COURSE_VENV, " + AGAIN
     )
 
 

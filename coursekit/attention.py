@@ -146,7 +146,8 @@ def _fitting(name: str, extra: Tensor, scores: Tensor) -> Tensor:
             f"{name} is {tuple(extra.shape)} {extra.dtype}, but scores are "
             f"{tuple(scores.shape)}. A mask is boolean (True = may attend), (query, "
             f"key) or with as many axes as the scores; a bias is a number for each "
-            f"pair and may also be (heads, query, key). For one per batch row use "
+            f"pair and may also be (heads, query, key). For one of "
+            f"(batch, key) use {name}[:, None, None], of (batch, query, key) "
             f"{name}[:, None]."
         )
     return extra if masks else extra.to(scores.dtype)

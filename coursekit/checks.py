@@ -99,7 +99,14 @@ def check_causal_mask(answer: Callable[[Tensor, Tensor], Tensor]) -> None:
             f"comparison such as a <= b gives one."
         )
     _compare("causal_mask", got, want, wrong)
-    _passed("causal_mask", "boolean, and right for queries that come last")
+    padded = torch.tensor([0, 0, 0, 1, 2, 5, 9])[: start + 4]
+    mixed = _tensor("causal_mask", answer, (padded[2:6], padded), (4, len(padded)))
+    if not torch.equal(mixed, causal_mask(padded[2:6], padded)):
+        raise CheckFailed(
+            "causal_mask: it is right for 0, 1, 2, … but not for positions with "
+            "repeats and gaps, as padding makes them. Compare positions, not indices."
+        )
+    _passed("causal_mask", "boolean, and right by position, not by index")
 
 
 def check_pair_frequencies(answer: Callable[[int], Tensor]) -> None:
@@ -139,6 +146,13 @@ def check_sinusoidal_encoding(answer: Callable[[Tensor, int], Tensor]) -> None:
     got = _tensor(name, answer, (positions, d_model), shape)
     want = sinusoidal_encoding(positions, d_model)
     _compare(name, got, want, _encoding_slips(positions, d_model))
+    mixed = 3 * positions[torch.randperm(length, generator=fresh)]
+    got = _tensor(name, answer, (mixed, d_model), shape)
+    if not _close(got, sinusoidal_encoding(mixed, d_model), relative=False):
+        raise CheckFailed(
+            f"{name}: it is right for positions in a row, but not for others, such as "
+            f"{mixed[:3].tolist()}. Use the positions that are given, not their first."
+        )
     _compare(name, at_zero, sinusoidal_encoding(torch.arange(length), d_model), {})
     _passed(name, "sines in even columns, equal to the formula from any start")
 
@@ -302,8 +316,10 @@ def _tensor(name: str, answer: Callable, inputs: tuple, shape: tuple) -> Tensor:
             f"{name}: the answer is {type(answer).__name__}, but a function is "
             f"checked. Hand over its name, without brackets."
         )
+    # Copies: an answer that works in place may not change what it is compared with.
+    own = [x.clone() if isinstance(x, Tensor) else x for x in inputs]
     try:
-        got = answer(*inputs)
+        got = answer(*own)
     except NotImplementedError:
         raise CheckFailed(f"{name}: not done yet. Replace the stub.") from None
     except Exception as error:
@@ -311,13 +327,19 @@ def _tensor(name: str, answer: Callable, inputs: tuple, shape: tuple) -> Tensor:
             f"{name}: it stopped with {type(error).__name__}: {error}. Run it alone on "
             f"a small input to see where."
         ) from None
+    got = getattr(got, "output", got)  # the house's own attention returns its steps
     try:
-        got = torch.as_tensor(got).detach().cpu()
+        got = torch.as_tensor(got).detach().cpu().to_dense()
     except Exception:
         raise CheckFailed(
             f"{name}: the result is {type(got).__name__}, but a tensor of shape "
             f"{shape} was expected. Is there a return?"
         ) from None
+    if got.is_complex():
+        raise CheckFailed(
+            f"{name}: the result is {got.dtype}, but real numbers were expected. Take "
+            f".real, or torch.view_as_real for pairs."
+        )
     if got.shape != shape:
         raise CheckFailed(
             f"{name}: the result has shape {tuple(got.shape)}, but {shape} was "

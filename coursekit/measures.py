@@ -32,8 +32,13 @@ def permutation_gap(
             f"order is {order.tolist()}, but it must hold each position from 0 to "
             f"{length - 1} once, so that nothing is lost. Use torch.randperm({length})."
         )
-    reordered_first = function(x[..., order, :])
-    reordered_last = function(x)[..., order, :]
+    reordered_first, plain = function(x[..., order, :]), function(x)
+    if plain.dim() != x.dim() or plain.shape[-2] != length:
+        raise ValueError(
+            f"function made {tuple(plain.shape)} of {tuple(x.shape)}, but it must keep "
+            f"the length axis, or there is nothing to reorder. Use keepdim=True."
+        )
+    reordered_last = plain[..., order, :]
     return (reordered_first - reordered_last).abs().max().item()
 
 
@@ -105,7 +110,8 @@ def mean_distance(weights: Tensor) -> Tensor:
             queries are the last positions where there are fewer of them.
 
     Returns:
-        (...,): the mean over queries of the weighted distance to the keys.
+        (...,): the mean over queries of the weighted distance to the keys, float32 or
+        wider; a query that saw nothing counts as 0.
 
     Raises:
         ValueError: If there are fewer than two axes, or more queries than keys.
@@ -117,6 +123,7 @@ def mean_distance(weights: Tensor) -> Tensor:
             f"weights have {queries} queries and {keys} keys, but each query is one of "
             f"the keys, the last ones with a cache. Transpose them if axes are swapped."
         )
+    weights = weights.to(torch.promote_types(weights.dtype, torch.float32))
     key_positions = torch.arange(keys, device=weights.device)
     query_positions = key_positions[keys - queries :]
     distance = (key_positions - query_positions.unsqueeze(-1)).abs()

@@ -118,10 +118,8 @@ def plot_walk(stages: Mapping[str, str], ax: Axes, *, door: int | None = None) -
         ValueError: If ``door`` is not 1, 2, 3 or None for no light.
     """
     if door not in (None, 1, 2, 3):
-        raise ValueError(
-            f"door is {door!r}, but the walk has three: 1 embed, 2 rotate, 3 bias. "
-            f"Use one of them, or None for no light."
-        )
+        told = f"door is {door!r}, but the walk has three: 1 embed, 2 rotate, 3 bias. "
+        raise ValueError(told + "Use one of them, or None for no light.")
     for column, (name, shape) in enumerate(stages.items()):
         ax.text(column, 0, name, ha="center", weight="bold", size=8)
         ax.text(column, -0.5, shape, ha="center", size=7)
@@ -175,13 +173,15 @@ def _signed(data, ax: Axes, label: str, limit: float | None) -> None:
 
 def _array(data) -> np.ndarray:
     """Return numbers as an array, also those of a tensor of a model."""
-    if hasattr(data, "detach"):
-        data = data.detach().cpu().double()
-    return np.asarray(data)
+    tensor = hasattr(data, "detach")
+    return np.asarray(data.detach().cpu().double() if tensor else data)
 
 
 def _image(data, ax: Axes, label: str, cmap: str, limits: tuple) -> None:
     """Draw one map with its colour bar."""
+    if np.ndim(data) != 2:
+        told = f"the data has shape {np.shape(data)}, but a map has two axes. "
+        raise ValueError(told + "Pick one batch entry and head, as weights[0, 0].")
     cmap = plt.get_cmap(cmap).with_extremes(bad=_BLOCKED)
     image = ax.imshow(data, cmap=cmap, vmin=limits[0], vmax=limits[1], aspect="auto")
     ax.spines[:].set_visible(False)

@@ -43,10 +43,18 @@ def vocabulary(tokens: Iterable[str]) -> dict[str, int]:
     Returns:
         Token to id, counted from 0.
 
+    Raises:
+        ValueError: If ``tokens`` is one string.
+
     Example:
         >>> vocabulary(["dog", "bites", "dog"])
         {'bites': 0, 'dog': 1}
     """
+    if isinstance(tokens, str):
+        raise ValueError(
+            f"tokens are the string {tokens[:20]!r}, which would be numbered letter by "
+            f"letter. Use tokenize(text) first."
+        )
     return {token: index for index, token in enumerate(sorted(set(tokens)))}
 
 

@@ -62,8 +62,14 @@ def walk(
         √d_model, as in Vaswani et al. 2017, section 3.4.
 
     Raises:
-        ValueError: If the text holds no token or heads do not divide ``d_model``.
+        ValueError: If the text holds no token, ``position`` is no method, or heads do
+            not divide ``d_model``.
     """
+    if not isinstance(position, NoPosition):
+        raise ValueError(
+            f"position is {position!r}, but the walk needs the method itself, made "
+            f"ready. Use Sinusoidal(), or METHODS[name](d_model=…, …)."
+        )
     tokens = tokenize(text)
     _require.at_least("the number of tokens in text", len(tokens))
     _require.at_least("d_model", d_model)

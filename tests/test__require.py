@@ -205,3 +205,9 @@ def test_a_position_for_each_token_is_taken(shape):
 def test_positions_that_would_broadcast_are_refused(shape):
     with pytest.raises(ValueError, match=r"each token has one position.*\(4,\)"):
         _require.a_position_each(torch.zeros(shape), torch.zeros(2, 4, 6))
+
+
+def test_every_named_axis_is_compared():
+    with pytest.raises(ValueError, match="key has shape"):
+        _require.ends_with("key", torch.zeros(5, 4), (6, 4))
+    _require.ends_with("key", torch.zeros(6, 4), (6, 4))

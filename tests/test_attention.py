@@ -485,7 +485,7 @@ def test_a_boolean_mask_of_two_or_four_axes_is_accepted(shape):
 def test_a_mask_for_each_row_of_the_batch_is_accepted_with_the_mend_of_the_message():
     query, key, value = three()
     rows = torch.ones(2, 4, 5, dtype=torch.bool)
-    with pytest.raises(ValueError, match=r"use mask\[:, None\]"):
+    with pytest.raises(ValueError, match=r"query, key\) mask\[:, None\]"):
         attention(query, key, value, mask=rows)
     assert attention(query, key, value, mask=rows[:, None]).output.shape == (2, 3, 4, 4)
 
@@ -581,3 +581,10 @@ def test_a_bias_in_float32_meets_a_bfloat16_model():
 def test_a_key_of_one_axis_is_refused():
     with pytest.raises(ValueError, match="key has shape"):
         attention(torch.zeros(1, 1, 2, 4), torch.zeros(4), torch.zeros(4))
+
+
+def test_the_lowest_finite_bias_does_not_empty_a_row():
+    x = torch.zeros(1, 1, 3, 4)
+    lowest = torch.full((3, 3), torch.finfo(torch.float32).min)
+    weights = attention(x, x, x, bias=lowest).weights
+    torch.testing.assert_close(weights, torch.full((1, 1, 3, 3), 1 / 3))

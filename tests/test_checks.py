@@ -357,3 +357,63 @@ def test_a_check_leaves_the_learners_random_state_alone():
 def test_a_refusal_shows_one_line_in_a_notebook():
     shown = checks.CheckFailed("attention: wrong")._render_traceback_()
     assert shown == ["✗ attention: wrong"]
+
+
+def test_an_answer_may_work_in_place_without_changing_the_oracle():
+    def scaled_in_place(query, key, value):
+        return (query.div_(query.shape[-1] ** 0.5) @ key.mT).softmax(-1) @ value
+
+    def emptied(query, key, value):
+        return query.zero_() @ key.zero_().mT @ value.zero_()
+
+    def from_zero(positions, d_model):
+        return sinusoidal_encoding(positions.sub_(positions[0].item()), d_model)
+
+    checks.check_attention(scaled_in_place)
+    with pytest.raises(checks.CheckFailed):
+        checks.check_attention(emptied)
+    with pytest.raises(checks.CheckFailed, match="from 0 again"):
+        checks.check_sinusoidal_encoding(from_zero)
+
+
+def test_a_mask_by_index_does_not_pass_for_one_by_position():
+    def by_index(queries, keys):
+        ones = torch.ones(len(queries), len(keys), dtype=torch.bool)
+        return ones.tril(len(keys) - len(queries))
+
+    with pytest.raises(checks.CheckFailed, match="repeats and gaps"):
+        checks.check_causal_mask(by_index)
+
+
+@pytest.mark.parametrize(
+    "positions_of",
+    [lambda p: torch.arange(len(p)) + p[0], lambda p: p.sort().values],
+)
+def test_positions_must_be_used_as_they_are_given(positions_of):
+    with pytest.raises(checks.CheckFailed, match="positions that are given"):
+        checks.check_sinusoidal_encoding(
+            lambda p, d: sinusoidal_encoding(positions_of(p), d)
+        )
+
+
+def test_two_calls_of_a_check_draw_other_inputs():
+    seen = []
+
+    def watch(offset, d_model):
+        seen.append((offset, d_model))
+        return shift_matrix(offset, d_model)
+
+    for _ in range(20):
+        checks.check_shift_matrix(watch)
+    assert len(set(seen)) > 5
+
+
+def test_complex_numbers_and_steps_of_attention_are_understood():
+    with pytest.raises(checks.CheckFailed, match="real numbers were expected"):
+        checks.check_attention(lambda q, k, v: attention(q, k, v).output + 1j)
+    checks.check_attention(attention)
+
+
+def test_an_error_of_a_thousandth_is_refused():
+    with pytest.raises(checks.CheckFailed):
+        checks.check_sinusoidal_encoding(lambda p, d: sinusoidal_encoding(p, d) + 1e-3)

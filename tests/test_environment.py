@@ -132,3 +132,9 @@ def test_no_file_of_the_set_up_names_a_package_index():
     for name in ("run.py", "pyproject.toml", "constraints.txt", "environment.yml"):
         text = (ROOT / name).read_text("utf-8")
         assert not re.search(r"https?://|index-url|find-links", text), name
+
+
+def test_the_readme_activates_the_environment_that_the_file_names():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    named = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    assert f"conda activate {named['name']}" in readme

@@ -230,7 +230,8 @@ def test_measures_keep_the_dtype(dtype):
     x = draw(3, 3, dtype=dtype)
     assert similarity(x).dtype == dtype
     assert mean_by_offset(x)[1].dtype == dtype
-    assert mean_distance(x).dtype == dtype
+    # Distances above 256 do not fit half precision.
+    assert mean_distance(x).dtype == torch.promote_types(dtype, torch.float32)
 
 
 def test_one_query_and_one_key_have_one_offset_and_no_spread():
@@ -317,3 +318,16 @@ def test_an_order_that_is_no_row_of_indices_is_refused():
     for order in (torch.zeros(1, 3).long(), torch.tensor([0.0, 1.0, 2.0])):
         with pytest.raises(ValueError, match="torch.randperm"):
             permutation_gap(lambda x: x, torch.zeros(3, 2), order)
+
+
+def test_a_function_that_drops_the_length_is_refused():
+    x = torch.zeros(3, 3, 4)
+    with pytest.raises(ValueError, match="must keep the length axis"):
+        permutation_gap(lambda y: y.mean(-2), x, torch.arange(3))
+    assert permutation_gap(lambda y: y, x, torch.arange(3)) == 0
+
+
+def test_a_far_distance_is_exact_in_half_precision():
+    weights = torch.zeros(1, 260, dtype=torch.bfloat16)
+    weights[0, 0] = 1
+    assert mean_distance(weights).item() == 259

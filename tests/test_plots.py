@@ -499,3 +499,10 @@ def test_maps_take_tensors_of_a_model(x):
     ax = plots.plot_scores(x, plt.subplots()[1])
     assert ax.images[0].get_array().shape == (2, 2)
     plt.close("all")
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 3, 4), (1, 2, 3, 4)])
+def test_a_map_of_other_than_two_axes_is_refused(shape):
+    with pytest.raises(ValueError, match="a map has two axes"):
+        plots.plot_scores(torch.zeros(shape), plt.subplots()[1])
+    plt.close("all")

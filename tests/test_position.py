@@ -464,3 +464,23 @@ def test_a_door_compiles_for_sizes_that_change():
         x = torch.zeros(1, length, 8)
         want = Sinusoidal().embed(x, torch.arange(length))
         assert torch.equal(embed(x, torch.arange(length)), want)
+
+
+@pytest.mark.parametrize("batch", [2, 3])
+def test_rope_turns_each_row_by_its_own_positions(batch):
+    rope, x = METHODS["rope"](d_model=8, num_heads=2, max_length=8), torch.ones(1)
+    x = torch.randn(batch, 2, 3, 4, generator=torch.Generator().manual_seed(0))
+    rows = torch.arange(3) + 10 * torch.arange(batch)[:, None]
+    turned = rope.rotate(x, rows)
+    for row in range(batch):
+        assert_close(turned[row], rope.rotate(x[row : row + 1], rows[row])[0])
+
+
+def test_the_t5_of_a_decoder_spends_no_bucket_on_the_future():
+    t5 = METHODS["t5"](d_model=8, num_heads=2, max_length=8)
+    with torch.no_grad():
+        t5.table.copy_(torch.arange(32.0)[:, None].expand(-1, 2))
+    query, places = torch.zeros(1, 2, 41, 4), torch.arange(41)
+    bias = t5.bias(query, places, places)
+    assert bias[0, 20].tolist()[5:21] == [15 - i if i else 15.0 for i in range(16)]
+    assert bias[0, 20, 21:].unique().tolist() == [0.0]

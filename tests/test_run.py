@@ -275,7 +275,7 @@ FAULTS = {
     ),
     "a full disk": (
         "Read timed out, retrying; ERROR: OSError: [Errno 28] No space left on device",
-        "the disk is full. The environment in .* takes 2 GB: make room",
+        "the disk is full. The environment in .* takes 1.3 GB: make room",
     ),
     "permissions": (
         "ERROR: Could not install: [Errno 13] Permission denied: /x",

@@ -91,3 +91,9 @@ def test_words_without_an_id_are_named_in_alphabetical_order():
         ValueError, match=r"\['cat', 'man'\] not in the vocabulary of 1 tokens"
     ):
         token_ids(["man", "dog", "cat", "man"], vocab)
+
+
+def test_a_text_that_was_not_cut_is_refused():
+    with pytest.raises(ValueError, match="letter by letter"):
+        vocabulary("dog")
+    assert vocabulary(["dog"]) == {"dog": 0}

@@ -264,3 +264,10 @@ def test_a_width_that_counts_nothing_is_refused(width):
 def test_a_text_that_is_not_a_string_is_refused():
     with pytest.raises(ValueError, match="text is list, .* from a string"):
         walk(["the", "dog"], NoPosition())
+
+
+@pytest.mark.parametrize("position", ["rope", Sinusoidal, None])
+def test_what_is_no_method_is_refused(position):
+    with pytest.raises(ValueError, match=r"position is .*METHODS\[name\]"):
+        walk(SENTENCE, position)
+    walk(SENTENCE, Sinusoidal())
