@@ -242,7 +242,7 @@ def test_causal_speed(benchmark, name):
 
 def test_folded_alibi_equals_bias_and_softmax():
     gap = causal_form("folded")() - causal_form("bias_and_softmax")()
-    assert gap.abs().max() < 2e-4  # float32 rounds slope · position near 2,048
+    assert gap.abs().max() < 1e-4
 
 
 def test_folded_alibi_leads_bias_and_softmax():
@@ -256,7 +256,7 @@ def test_folded_alibi_costs_little_more_than_no_bias():
 
 @needs_linux
 def test_folded_alibi_needs_a_fiftieth_of_the_memory():
-    assert peak_kib("every_step") / peak_kib("folded") >= 50.0
+    assert peak_kib("bias_and_softmax") / peak_kib("folded") >= 50.0
 
 
 # Cached decoding, 512 tokens, 2 layers
