@@ -152,8 +152,13 @@ def causal_alibi(
     _require.ends_with("value", value, tuple(query.shape[-2:]))
     _require.ends_with("key", key, tuple(query.shape[-2:]))
     query, key = fold_alibi(query, key, positions)
-    value = F.pad(value, (0, 1))
-    return F.scaled_dot_product_attention(query, key, value, is_causal=True)[..., :-1]
+    output = torch.empty_like(value)
+    for head in range(value.shape[1]):  # one wider value and output at a time
+        one = slice(head, head + 1)
+        padded = query[:, one], key[:, one], F.pad(value[:, one], (0, 1))
+        attend = F.scaled_dot_product_attention
+        output[:, one] = attend(*padded, is_causal=True)[..., :-1]
+    return output
 
 
 def _check_fold(query: Tensor, key: Tensor, key_positions: Tensor) -> None:

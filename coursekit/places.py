@@ -44,13 +44,13 @@ def next_places(length: int, cache: Cache | None, device: torch.device) -> Place
     Returns:
         The places of the new tokens.
     """
-    steps = torch.arange(length, device=device)
     if cache is None:
-        return Places(steps)
+        return Places(torch.arange(length, device=device))
     positions, documents = cache.places
     if documents is not None:
         documents = documents[:, -1:].expand(-1, length)
-    return Places(positions[..., -1:] + 1 + steps, documents)
+    steps = torch.arange(1, length + 1, device=device)
+    return Places(positions[..., -1:] + steps, documents)
 
 
 def append(cache: Cache | None, new: Places) -> Places:
@@ -72,8 +72,10 @@ def append(cache: Cache | None, new: Places) -> Places:
             "documents are given for the cached tokens or the new ones, not for both, "
             "so it is not known who may see whom. Give them in every call, or in none."
         )
-    rows = torch.broadcast_shapes(old.positions.shape[:-1], new.positions.shape[:-1])
-    parts = [part.expand(*rows, -1) for part in (old.positions, new.positions)]
+    rows = max(old.positions.shape[:-1], new.positions.shape[:-1])  # () < (batch,)
+    parts = old.positions, new.positions
+    if parts[0].shape[:-1] != parts[1].shape[:-1]:
+        parts = [part.expand(*rows, -1) for part in parts]
     documents = new.documents
     if old.documents is not None:
         documents = torch.cat((old.documents, documents), -1)

@@ -1,34 +1,16 @@
-"""The three doors, and each method as one class that opens one door."""
+"""Each position method as one class that opens one door."""
 
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from coursekit import _require
-from coursekit.alibi import alibi_bias
+from coursekit.doors import NoPosition, beside
 from coursekit.learned import LearnedPositions
-from coursekit.relative import relative_positions, relative_scores, t5_bias
-from coursekit.rope import apply_rope
+from coursekit.position_bias import T5, Alibi, Kerple, Shaw
+from coursekit.rope import rotate_pairs, rotations, xpos_scales
 from coursekit.sinusoidal import position_angles, sinusoidal_encoding
-
-
-class NoPosition(nn.Module):
-    """Open no door; each method is a child of this class that overrides one."""
-
-    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Pass door 1: change embeddings, (batch, length, d_model)."""
-        return x
-
-    def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Pass door 2: change queries or keys, (batch, heads, length, head_dim)."""
-        return x
-
-    def bias(
-        self, query: Tensor, query_positions: Tensor, key_positions: Tensor
-    ) -> Tensor | None:
-        """Pass door 3: what to add to scores, (batch, heads, query, key), or None."""
-        return None
 
 
 class Sinusoidal(NoPosition):
@@ -48,7 +30,7 @@ class Sinusoidal(NoPosition):
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         """Add the encoding of ``positions`` to ``x``, in the dtype of ``x``."""
         _require.a_position_each(positions, x)
-        positions = _on(x, positions)
+        positions = beside(x, positions)
         code = sinusoidal_encoding(positions, x.shape[-1], self.base)
         return x + code.to(x.dtype)
 
@@ -70,91 +52,79 @@ class Learned(NoPosition):
 class Rope(NoPosition):
     """Door 2: turn each feature pair of query and key by the angle of its position.
 
+    ``frequencies`` and ``attention_factor`` come from ``context_extension``, to read
+    with a trained model what is longer than its training.
+
     Source: Su et al. 2021, RoFormer, section 3.2.2, arXiv:2104.09864.
     """
 
-    def __init__(self, base: float = 10_000.0) -> None:
-        """Keep the base; raise ValueError if it is not above 0."""
+    def __init__(
+        self,
+        base: float = 10_000.0,
+        *,
+        frequencies: Tensor | None = None,
+        attention_factor: float = 1.0,
+    ) -> None:
+        """Keep the base or the frequencies, (head_dim / 2,); refuse what is not > 0."""
         super().__init__()
         _require.positive("base", base)
+        _require.positive("attention_factor", attention_factor)
+        if frequencies is not None:
+            _require.ends_with("frequencies", frequencies, (frequencies.numel(),))
         self.base = base
+        self.frequencies = frequencies  # no buffer: ``.to(dtype)`` must not round it
+        self.attention_factor = attention_factor
+
+    def turns(self, positions, num_heads, head_dim, dtype) -> Tensor:
+        """Turn query and key alike."""
+        if self.frequencies is None:
+            angles = position_angles(positions, head_dim, self.base)
+        else:
+            _require.ends_with("frequencies", self.frequencies, (head_dim // 2,))
+            one_each = position_angles(positions, 1)  # as exact as the device can
+            angles = one_each * self.frequencies.to(one_each)
+        turns = rotations(angles.unsqueeze(1) if angles.dim() == 3 else angles, dtype)
+        factor = self.attention_factor
+        return turns if factor == 1 else turns * factor
 
     def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
         """Turn ``x``, (batch, heads, length, head_dim), by its positions."""
-        angles = position_angles(positions.to(x.device), x.shape[-1], self.base)
-        return apply_rope(x, angles.unsqueeze(1) if angles.dim() == 3 else angles)
+        positions = positions.to(x.device)
+        return rotate_pairs(x, Rope.turns(self, positions, 1, x.shape[-1], x.dtype))
 
 
-class Shaw(NoPosition):
-    """Door 3: score each query against a trained row for each clipped offset.
+class XPos(NoPosition):
+    """Door 2: rotate as RoPE, and damp each pair with the distance looked back.
 
-    Offsets farther than ``clip`` share the last row of their side.
+    Query and key need opposite scales, so ``rotate`` alone, which cannot tell them
+    apart, turns a query. For a decoder: a key ahead of its query would grow.
 
-    Source: Shaw et al. 2018, section 3.2, arXiv:1803.02155.
+    Source: Sun et al. 2022, section 3.2, arXiv:2212.10554.
     """
 
-    def __init__(self, head_dim: int, clip: int = 16) -> None:
-        """Make the table; raise ValueError for sizes below 1."""
+    def __init__(self, base: float = 10_000.0, *, scale_base: float = 512.0) -> None:
+        """Keep both; raise ValueError if one is not above 0."""
         super().__init__()
-        _require.at_least("head_dim", head_dim)
-        _require.at_least("clip", clip)
-        self.table = nn.Parameter(torch.empty(2 * clip + 1, head_dim))
-        self.reset_parameters()
+        _require.positive("scale_base", scale_base)
+        self.rope, self.scale_base = Rope(base), scale_base
 
-    def reset_parameters(self) -> None:
-        """Draw the rows small, so that training starts near no position at all."""
-        nn.init.normal_(self.table, std=0.02)
+    def turns(self, positions, num_heads, head_dim, dtype) -> Tensor:
+        """Shrink the query by what the key of its position grows."""
+        sides = self._sides(positions, head_dim, dtype)
+        return torch.cat([s.expand(-1, num_heads, -1, -1) for s in sides], dim=1)
 
-    def bias(self, query: Tensor, query_positions: Tensor, key_positions: Tensor):
-        """Return query times row, scaled like the scores."""
-        offsets = relative_positions(query_positions, key_positions)
-        return relative_scores(query, self.table, offsets)
+    def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
+        """Turn and shrink queries, (batch, heads, length, head_dim)."""
+        positions = positions.to(x.device)
+        return rotate_pairs(x, self._sides(positions, x.shape[-1], x.dtype)[0])
 
-
-class T5(NoPosition):
-    """Door 3: add one trained number for each head and bucket of offsets.
-
-    ``options`` go to ``t5_bucket``: max_distance, and bidirectional=False for a
-    decoder, which needs no buckets for the future.
-
-    Source: Raffel et al. 2020, section 2.1, arXiv:1910.10683.
-    """
-
-    def __init__(self, num_heads: int, num_buckets: int = 32, **options) -> None:
-        """Make the table; raise ValueError for sizes below 1."""
-        super().__init__()
-        _require.at_least("num_heads", num_heads)
-        _require.at_least("num_buckets", num_buckets)
-        self.table = nn.Parameter(torch.empty(num_buckets, num_heads))
-        self.options = options
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Start from no bias at all."""
-        nn.init.zeros_(self.table)
-
-    def bias(self, query: Tensor, query_positions: Tensor, key_positions: Tensor):
-        """Return the bias of every pair, in the dtype of ``query``."""
-        places = query_positions, key_positions
-        return t5_bias(self.table, *places, **self.options).to(query.dtype)
-
-
-class Alibi(NoPosition):
-    """Door 3: subtract a penalty that grows with distance, at each head's own rate.
-
-    Source: Press et al. 2022, section 3, arXiv:2108.12409.
-    """
-
-    def __init__(self, num_heads: int) -> None:
-        """Keep the number of heads; raise ValueError if it is below 1."""
-        super().__init__()
-        _require.at_least("num_heads", num_heads)
-        self.num_heads = num_heads
-
-    def bias(self, query: Tensor, query_positions: Tensor, key_positions: Tensor):
-        """Return minus slope times distance, in the dtype of ``query``."""
-        places = _on(query, query_positions), _on(query, key_positions)
-        return alibi_bias(self.num_heads, *places).to(query.dtype)
+    def _sides(self, positions, head_dim, dtype) -> tuple[Tensor, Tensor]:
+        """Make the turns of one head of the query, and of the key, four axes each."""
+        positions = positions if positions.dim() == 2 else positions.unsqueeze(0)
+        turns = self.rope.turns(positions, 1, head_dim, dtype)
+        scales = xpos_scales(positions, head_dim, self.scale_base).unsqueeze(1)
+        scales = scales.to(turns.real.dtype)
+        return turns * scales, turns / scales
 
 
 def positions_from_mask(mask: Tensor) -> Tensor:
@@ -182,12 +152,6 @@ def positions_from_mask(mask: Tensor) -> Tensor:
     return (mask.cumsum(-1) - 1).clamp(min=0).masked_fill(~mask, 0)
 
 
-def _on(x: Tensor, positions: Tensor) -> Tensor:
-    """Move positions beside ``x``, as float64 where ``x`` is, for a code as fine."""
-    positions = positions.to(x.device)
-    return positions.to(x.dtype) if x.dtype == torch.float64 else positions
-
-
 METHODS: dict[str, Callable[..., NoPosition]] = {
     "none": lambda *, d_model, num_heads, max_length: NoPosition(),
     "sinusoidal": lambda *, d_model, num_heads, max_length: Sinusoidal(),
@@ -196,5 +160,7 @@ METHODS: dict[str, Callable[..., NoPosition]] = {
     "t5": lambda *, d_model, num_heads, max_length: T5(num_heads, bidirectional=False),
     "rope": lambda *, d_model, num_heads, max_length: Rope(),
     "alibi": lambda *, d_model, num_heads, max_length: Alibi(num_heads),
+    "kerple": lambda *, d_model, num_heads, max_length: Kerple(num_heads),
+    "xpos": lambda *, d_model, num_heads, max_length: XPos(),
 }
 """Each method by name, as a decoder wants it: call with the three sizes by name."""

@@ -33,12 +33,9 @@ def relative_positions(query_positions: Tensor, key_positions: Tensor) -> Tensor
 def clipped_index(relative_position: Tensor, clip: int) -> Tensor:
     """Number the offsets from -clip to clip; farther ones count as the ends.
 
-    Args:
-        relative_position: Offsets of any shape; a fraction is dropped (towards 0).
-        clip: The largest distance with a row of its own.
-
-    Returns:
-        int64 from 0 to 2·clip, same shape; offset 0 is ``clip``.
+    Args: ``relative_position``, offsets of any shape, of which a fraction is dropped
+        (towards 0); ``clip``, the largest distance with a row of its own.
+    Returns: int64 from 0 to 2·clip, same shape; offset 0 is ``clip``.
 
     Raises:
         ValueError: If ``clip`` is no whole number from 0 on.
@@ -82,13 +79,9 @@ def relative_values(
 ) -> Tensor:
     """Average the rows of the offsets, to be added to the output (Shaw, values).
 
-    Args:
-        weights: (batch, heads, query, key).
-        table: As in ``relative_scores``, and so ``relative_position`` and the errors.
-        relative_position: (query, key) or (batch, 1, query, key), key minus query.
-
-    Returns:
-        (batch, heads, query, head_dim), in the dtype of ``weights``.
+    Args: ``weights``, (batch, heads, query, key); ``table``, ``relative_position`` and
+        the errors as in ``relative_scores``.
+    Returns: (batch, heads, query, head_dim), in the dtype of ``weights``.
 
     Source: Shaw et al. 2018, equation 3, arXiv:1803.02155.
     """
@@ -112,14 +105,11 @@ def t5_bucket(
     The edges are exact: no logarithm is rounded. The last bucket begins before
     ``max_distance``: by default at 91, and at 113 in the causal form.
 
-    Args:
-        relative_position: Offsets, key minus query, of any shape.
-        num_buckets: Of both directions together; an odd one leaves the last unused.
-        max_distance: Distances from here on are sure to share the last bucket.
-        bidirectional: Give the future the upper half; else it shares bucket 0.
-
-    Returns:
-        int64, same shape.
+    Args: ``relative_position``, offsets of any shape; ``num_buckets`` of both
+        directions together (an odd one leaves the last unused); ``max_distance``, from
+        where on distances are sure to share the last bucket; ``bidirectional`` gives
+        the future the upper half, else it shares bucket 0.
+    Returns: int64, same shape.
 
     Raises:
         ValueError: If buckets are too few or ``max_distance`` is among the exact ones.
@@ -145,25 +135,37 @@ def t5_bias(
 
     T5 scores carry no 1/√head_dim: call ``attention`` with ``scale=1``.
 
-    Args:
-        table: (num_buckets, heads), as T5 stores it.
-        query_positions: (query,) or (batch, query).
-        key_positions: (key,) or (batch, key).
-        max_distance: As in ``t5_bucket``, which also says what is refused.
-        bidirectional: As in ``t5_bucket``.
-
-    Returns:
-        (heads, query, key), or (batch, heads, query, key) where a batch was given.
+    Args: ``table``, (num_buckets, heads), as T5 stores it; positions as in
+        ``relative_positions``; options, and what is refused, as in ``t5_bucket``.
+    Returns: (heads, query, key), or (batch, heads, query, key) for a batch.
     """
     _require.at_least("max_distance", max_distance)
+    if _is_run(query_positions) and _is_run(key_positions):
+        first = int(key_positions[0]) - int(query_positions[-1])
+        last = int(key_positions[-1]) - int(query_positions[0])
+        offsets = torch.arange(first, last + 1, device=table.device)
+        bucket = t5_bucket(
+            offsets, len(table), max_distance, bidirectional=bidirectional
+        )
+        # Each query has a window on this row of values, the last query the first one.
+        return table[bucket].T.unfold(1, len(key_positions), 1).flip(1)
     near = torch.arange(-max_distance, max_distance + 1, device=table.device)
     bucket = t5_bucket(near, len(table), max_distance, bidirectional=bidirectional)
     values = table[bucket].T.contiguous()  # (heads, 2·max_distance + 1)
-    index = relative_positions(query_positions, key_positions)
-    # As clipped_index, but in place: at this size, memory is what takes the time.
-    index = index.clamp_(-max_distance, max_distance).long().add_(max_distance)
+    offsets = relative_positions(query_positions, key_positions)
+    index = clipped_index(offsets, max_distance)
     bias = values.index_select(1, index.flatten()).unflatten(1, index.shape)
     return bias.squeeze(2).transpose(0, 1) if index.dim() == 4 else bias
+
+
+def _is_run(positions: Tensor) -> bool:
+    """Tell whether positions count up by one, where looking costs no wait."""
+    _require.positions("positions", positions)
+    there = positions.device.type == "cpu" and not torch.compiler.is_compiling()
+    whole = positions.dim() == 1 and not positions.is_floating_point()
+    return (
+        there and whole and len(positions) > 0 and bool((positions.diff() == 1).all())
+    )
 
 
 def _row_index(relative_position: Tensor, per_row: Tensor) -> Tensor:

@@ -37,7 +37,7 @@ def apply_rope(x: Tensor, angles: Tensor) -> Tensor:
     Source: Su et al. 2021, RoFormer, section 3.4.2, arXiv:2104.09864.
     """
     _require_fit("angles", angles, x)
-    return rotate_pairs(x, rotations(angles, x.dtype))
+    return _turn(x, rotations(angles, x.dtype))
 
 
 def rotations(angles: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -51,8 +51,8 @@ def rotations(angles: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     Returns: cos + i·sin, same shape, complex64, or complex128 for float64.
     """
     angles = angles.to(torch.promote_types(angles.dtype, torch.float32))
-    wide = torch.promote_types(dtype, torch.float32)
-    return torch.complex(angles.cos().to(wide), angles.sin().to(wide))
+    wide = torch.promote_types(dtype, torch.complex64)
+    return torch.polar(torch.ones_like(angles), angles).to(wide)
 
 
 def rotate_pairs(x: Tensor, turns: Tensor) -> Tensor:
@@ -66,17 +66,7 @@ def rotate_pairs(x: Tensor, turns: Tensor) -> Tensor:
     Returns: The rotated ``x``, same shape and dtype.
     """
     _require_fit("turns", turns, x)
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    *steps, last = wide.stride()
-    start = 0 if torch.compiler.is_compiling() else wide.storage_offset()
-    if last != 1 or any(step % 2 for step in (start, *steps)):
-        wide = wide.clone(memory_format=torch.contiguous_format)  # else no complex view
-    pairs = torch.view_as_complex(wide.unflatten(-1, (-1, 2)))
-    if wide.dtype == x.dtype or x.requires_grad:
-        pairs = pairs * turns
-    else:
-        pairs *= turns  # in the widened copy, which is ours: no second one
-    return torch.view_as_real(pairs).flatten(-2).to(x.dtype)
+    return _turn(x, turns)
 
 
 def apply_partial_rope(x: Tensor, angles: Tensor) -> Tensor:
@@ -164,15 +154,32 @@ def adjacent_from_halves(head_dim: int) -> Tensor:
     return torch.arange(head_dim).unflatten(0, (2, -1)).T.flatten()
 
 
+def _turn(x: Tensor, turns: Tensor) -> Tensor:
+    """Multiply the pairs of ``x`` by ``turns`` that fit."""
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    *steps, last = wide.stride()
+    start = 0 if torch.compiler.is_compiling() else wide.storage_offset()
+    if last != 1 or any(step % 2 for step in (start, *steps)):
+        wide = wide.clone(memory_format=torch.contiguous_format)  # else no complex view
+    pairs = torch.view_as_complex(wide.unflatten(-1, (-1, 2)))
+    if wide.dtype == x.dtype or x.requires_grad:
+        pairs = pairs * turns
+    else:
+        pairs *= turns  # in the widened copy, which is ours: no second one
+    return torch.view_as_real(pairs).flatten(-2).to(x.dtype)
+
+
 def _require_fit(name: str, table: Tensor, x: Tensor) -> None:
     """Refuse a ``table`` that would broadcast to something other than positions."""
     if not x.is_floating_point():
         raise ValueError(f"x is {x.dtype}, but turning makes fractions. Use x.float().")
     _require.even("head_dim", x.shape[-1])
     wanted = (*x.shape[-2:-1], x.shape[-1] // 2)
-    rows = zip(table.shape[:-2], x.shape[:-2], strict=False)
-    fits = table.dim() in (2, x.dim()) and tuple(table.shape[-2:]) == wanted
-    if not fits or any(have not in (1, want) for have, want in rows):
+    fits = table.shape == wanted
+    if table.dim() == x.dim() and table.shape[-2:] == wanted:
+        rows = zip(table.shape[:-2], x.shape[:-2], strict=True)
+        fits = all(have in (1, want) for have, want in rows)
+    if not fits:
         raise ValueError(
             f"{name} has shape {tuple(table.shape)}, but x is {tuple(x.shape)}, so it "
             f"must be {wanted}, one row for each position of x, or have {x.dim()} axes "

@@ -29,8 +29,7 @@ def pair_frequencies(dim: int, base: float = 10_000.0) -> Tensor:
     """
     _require.at_least("dim", dim)
     _require.positive("base", base)
-    exponents = torch.arange(0, dim, 2, dtype=torch.float64) / dim
-    return float(base) ** -exponents
+    return float(base) ** (torch.arange(0, dim, 2, dtype=torch.float64) / -dim)
 
 
 def position_angles(positions: Tensor, dim: int, base: float = 10_000.0) -> Tensor:
@@ -54,7 +53,7 @@ def position_angles(positions: Tensor, dim: int, base: float = 10_000.0) -> Tens
     _require.positions("positions", positions)
     wide = torch.float32 if positions.device.type == "mps" else torch.float64
     frequencies = pair_frequencies(dim, base).to(positions.device, wide)
-    return positions.to(wide).unsqueeze(-1) * frequencies
+    return positions.unsqueeze(-1) * frequencies  # promoted, so in float64
 
 
 def sinusoidal_encoding(

@@ -12,6 +12,7 @@ from coursekit.attention import AttentionSteps, attention, causal_mask
 from coursekit.attention import merge_heads, split_heads  # isort: skip
 from coursekit.places import Cache, Places, append, next_places, visible
 from coursekit.position import NoPosition
+from coursekit.rope import rotate_pairs
 
 
 class TinyTransformer(nn.Module):
@@ -121,16 +122,17 @@ class TinyTransformer(nn.Module):
         plain = places is None and (cache is None or ids.shape[-1] == 1)
         places = places or next_places(ids.shape[-1], cache, ids.device)
         seen = Cache([], [], append(cache, places))
-        both = places.positions, seen.places.positions
+        both = places.positions.to(ids.device), seen.places.positions
         plain = plain and places.documents is None
         mask = None if plain else visible(places, seen.places)
         x = self.embedding(ids) * self.embedding.embedding_dim**0.5
-        x = self.position.embed(x, places.positions)
+        x = self.position.embed(x, both[0])
+        num_heads = self.layers[0].num_heads
+        head_dim = x.shape[-1] // num_heads
+        turns = self.position.turns(both[0], num_heads, head_dim, x.dtype)
         for index, layer in enumerate(self.layers):
-            query, key, value = layer.heads(x)
-            query, key = (
-                self.position.rotate(h, places.positions) for h in (query, key)
-            )
+            turning, value = layer.heads(x)
+            query, key = _turned(self.position, turning, turns, both[0])
             if cache is not None:
                 key = torch.cat((cache.keys[index], key), dim=-2)
                 value = torch.cat((cache.values[index], value), dim=-2)
@@ -154,17 +156,24 @@ class _Layer(nn.Module):
         self.widen = nn.Linear(d_model, 4 * d_model)
         self.narrow = nn.Linear(4 * d_model, d_model)
 
-    def heads(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Return query, key and value of the normed ``x``."""
+    def heads(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the heads of query and key, side by side, and those of the value."""
         projected = self.projections(self.before_attention(x))
-        return tuple(
-            split_heads(part, self.num_heads) for part in projected.chunk(3, -1)
-        )
+        heads = split_heads(projected, 3 * self.num_heads)
+        return heads.tensor_split((2 * self.num_heads,), dim=1)
 
     def finish(self, x: Tensor, attended: Tensor) -> Tensor:
         """Add what was attended to, then the network's answer."""
         x = x + self.output(merge_heads(attended))
         return x + self.narrow(gelu(self.widen(self.before_network(x))))
+
+
+def _turned(position, turning, turns, positions) -> tuple[Tensor, Tensor]:
+    """Pass door 2 with query and key, by the turns of the call where there are any."""
+    if turns is not None:
+        return rotate_pairs(turning, turns).chunk(2, dim=1)
+    query, key = turning.chunk(2, dim=1)
+    return position.rotate(query, positions), position.rotate(key, positions)
 
 
 def _fast(query, key, value, bias, mask, places) -> Tensor:

@@ -1,5 +1,6 @@
 """The doors: what each method changes, what it keeps, and what it never stores."""
 
+import cmath
 import math
 
 import numpy as np
@@ -12,7 +13,16 @@ from torch import nn
 from torch.testing import assert_close
 
 from coursekit.attention import attention
-from coursekit.position import METHODS, NoPosition, Sinusoidal, positions_from_mask
+from coursekit.position import (
+    METHODS,
+    NoPosition,
+    Rope,
+    Sinusoidal,
+    XPos,
+    positions_from_mask,
+)
+from coursekit.rope import rotate_pairs
+from coursekit.sinusoidal import pair_frequencies
 
 
 def draw(*shape, seed=0, dtype=torch.float32):
@@ -377,6 +387,7 @@ def test_the_doors_of_each_method_compile_as_one_graph(name):
         bias = method.bias(rotated, positions, positions)
         return attention(rotated, rotated, rotated, bias=bias).output
 
+    torch.compiler.reset()  # the methods together are more than it recompiles for
     compiled = torch.compile(doors, fullgraph=True, backend="eager")
     x, positions = draw(2, 3, 4), torch.arange(3)
     assert torch.equal(compiled(x, positions), doors(x, positions))
@@ -484,3 +495,76 @@ def test_the_t5_of_a_decoder_spends_no_bucket_on_the_future():
     bias = t5.bias(query, places, places)
     assert bias[0, 20].tolist()[5:21] == [15 - i if i else 15.0 for i in range(16)]
     assert bias[0, 20, 21:].unique().tolist() == [0.0]
+
+
+def test_rope_with_the_frequencies_of_its_base_is_the_same():
+    x, positions = draw(1, 2, 5, 8), torch.arange(5)
+    given_ = Rope(frequencies=pair_frequencies(8))
+    assert torch.equal(given_.rotate(x, positions), Rope().rotate(x, positions))
+    half = Rope(frequencies=pair_frequencies(8) / 2)
+    assert_close(half.rotate(x, 2 * positions), Rope().rotate(x, positions))
+
+
+def test_the_frequencies_of_rope_are_not_rounded_with_the_model():
+    rope = Rope(frequencies=pair_frequencies(8))
+    rope.to(torch.bfloat16)
+    assert rope.frequencies.dtype == torch.float64
+    assert rope.state_dict() == {}
+
+
+def test_the_attention_factor_multiplies_query_and_key_and_so_squares_in_scores():
+    x, positions = draw(1, 2, 5, 8), torch.arange(5)
+    plain, long = (Rope(attention_factor=f).rotate(x, positions) for f in (1.0, 1.5))
+    assert_close(long, 1.5 * plain)
+    assert_close(long @ long.mT, 2.25 * (plain @ plain.mT))
+
+
+@pytest.mark.parametrize("rows", [torch.arange(5), torch.arange(10).reshape(2, 5)])
+def test_xpos_damps_each_pair_of_a_score_with_the_distance(rows):
+    torch.manual_seed(0)
+    query, key = draw(2, 1, 5, 4), draw(2, 1, 5, 4, seed=1)
+    turns = XPos(scale_base=4.0).turns(rows, 1, 4, torch.float32)
+    both = rotate_pairs(torch.cat((query, key), 1), turns)
+    found = both[:, :1] @ both[:, 1:].mT
+    for batch, row in enumerate(rows.expand(2, -1).tolist()):
+        for i, at in enumerate(row):
+            for j, to in enumerate(row):
+                want = 0.0
+                for pair, damping in enumerate((0.4 / 1.4, (0.5 + 0.4) / 1.4)):
+                    angle = (to - at) * 10_000.0 ** (-pair / 2)
+                    q = complex(*query[batch, 0, i, 2 * pair : 2 * pair + 2])
+                    k = complex(*key[batch, 0, j, 2 * pair : 2 * pair + 2])
+                    turned = (q.conjugate() * k * cmath.exp(1j * angle)).real
+                    want += turned * damping ** ((at - to) / 4.0)
+                assert abs(found[batch, 0, i, j].item() - want) < 1e-4
+
+
+def test_xpos_alone_turns_a_query():
+    x, positions = draw(1, 2, 5, 8), torch.arange(5)
+    xpos = XPos()
+    turns = xpos.turns(positions, 2, 8, torch.float32)
+    want = rotate_pairs(torch.cat((x, x), 1), turns)[:, :2]
+    assert_close(xpos.rotate(x, positions), want)
+
+
+@pytest.mark.parametrize("frequencies", [torch.ones(2, 2), torch.ones(())])
+def test_frequencies_that_are_not_one_row_are_refused(frequencies):
+    Rope(frequencies=torch.ones(4))
+    with pytest.raises(ValueError, match="frequencies has shape .* must be"):
+        Rope(frequencies=frequencies)
+
+
+def test_frequencies_of_another_width_are_refused_when_they_meet_the_query():
+    rope, positions = Rope(frequencies=torch.ones(4)), torch.arange(5)
+    rope.rotate(draw(1, 2, 5, 8), positions)
+    with pytest.raises(ValueError, match=r"frequencies has shape \(4,\)"):
+        rope.rotate(draw(1, 2, 5, 16), positions)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda s: Rope(attention_factor=s), lambda s: XPos(scale_base=s)]
+)
+def test_a_factor_that_is_not_above_zero_is_refused(make):
+    make(0.5)
+    with pytest.raises(ValueError, match="finite number above 0"):
+        make(0.0)

@@ -414,6 +414,44 @@ def test_a_decode_step_sees_the_whole_cache_behind_it():
     assert torch.equal(last, t5_bias(buckets, cached, cached)[:, 6:])
 
 
+@pytest.mark.parametrize(
+    "shape", [(7, 7, 0), (1, 7, 6), (3, 9, 6), (5, 2, 40), (1, 1, 0)]
+)
+@pytest.mark.parametrize("bidirectional", [True, False])
+def test_the_bias_of_a_run_of_positions_is_that_of_any_positions(shape, bidirectional):
+    queries, keys, start = shape
+    table, options = draw(0, 8, 3), {"max_distance": 12, "bidirectional": bidirectional}
+    rows, columns = torch.arange(start, start + queries), torch.arange(keys)
+    run = t5_bias(table, rows, columns, **options)
+    broken = torch.cat((columns, columns[:1] + 1000))  # one key more, out of the run
+    assert torch.equal(run, t5_bias(table, rows, broken, **options)[..., :-1])
+    bucket = t5_bucket(relative_positions(rows, columns), 8, **options)
+    assert torch.equal(run, table[bucket].permute(2, 0, 1))
+
+
+def test_a_run_and_scattered_positions_give_the_table_the_same_gradient():
+    table, row = draw(0, 8, 3).requires_grad_(), torch.arange(6)
+    weights = draw(1, 3, 6, 6)
+    found = []
+    for keys in (row, row.flip(0)):
+        grid = weights if keys is row else weights.flip(-1)
+        loss = (t5_bias(table, row, keys, max_distance=12) * grid).sum()
+        found.append(torch.autograd.grad(loss, table)[0])
+    assert_close(*found)
+
+
+@pytest.mark.parametrize("step", [0.5, 1.0])
+def test_fractions_and_whole_numbers_written_as_fractions_are_no_run(step):
+    table, row = draw(0, 8, 3), torch.arange(4) * step - 0.5
+    bucket = t5_bucket(relative_positions(row, row), 8, 12)
+    want = table[bucket].permute(2, 0, 1)
+    assert torch.equal(t5_bias(table, row, row, max_distance=12), want)
+
+
+def test_no_queries_get_no_bias():
+    assert t5_bias(draw(0, 8, 3), torch.arange(0), torch.arange(4)).shape == (3, 0, 4)
+
+
 def test_t5_has_no_scale():
     query = torch.ones(1, 1, 1, 64)
     key = query / 8
