@@ -160,12 +160,11 @@ def t5_bias(
 
 def _is_run(positions: Tensor) -> bool:
     """Tell whether positions count up by one, where looking costs no wait."""
-    _require.positions("positions", positions)
-    there = positions.device.type == "cpu" and not torch.compiler.is_compiling()
-    whole = positions.dim() == 1 and not positions.is_floating_point()
-    return (
-        there and whole and len(positions) > 0 and bool((positions.diff() == 1).all())
-    )
+    if not isinstance(positions, Tensor) or torch.compiler.is_compiling():
+        return False
+    counts = positions.dtype in (torch.int64, torch.int32) and positions.dim() == 1
+    there = counts and positions.device.type == "cpu" and len(positions) > 0
+    return there and bool((positions.diff() == 1).all())
 
 
 def _row_index(relative_position: Tensor, per_row: Tensor) -> Tensor:
