@@ -102,3 +102,36 @@ class Kerple(NoPosition):
         """Return minus scale · log(1 + rate · distance), in the dtype of ``query``."""
         scale, rate = self.logs.exp()
         return kerple_bias(scale, rate, query_positions, key_positions).to(query.dtype)
+
+
+class Windowed(NoPosition):
+    """Let any method see the last ``width`` tokens alone, itself included.
+
+    For a trained model: what it then reads well, it lost by looking too far.
+    """
+
+    def __init__(self, position: NoPosition, width: int) -> None:
+        """Wrap a method; raise ValueError if the window is empty."""
+        super().__init__()
+        _require.at_least("width", width)
+        self.position, self.width = position, width
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        """Pass door 1 of the method."""
+        return self.position.embed(x, positions)
+
+    def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
+        """Pass door 2 of the method."""
+        return self.position.rotate(x, positions)
+
+    def turns(self, *call):
+        """Make the turns of the method."""
+        return self.position.turns(*call)
+
+    def bias(self, query: Tensor, query_positions: Tensor, key_positions: Tensor):
+        """Add -inf for all that lies ``width`` or more back to the method's bias."""
+        offsets = relative_positions(query_positions, key_positions)
+        far = torch.zeros_like(offsets, dtype=query.dtype)
+        far = far.masked_fill(offsets <= -self.width, float("-inf"))
+        bias = self.position.bias(query, query_positions, key_positions)
+        return far if bias is None else bias + far

@@ -7,7 +7,10 @@ import torch
 from torch.testing import assert_close
 
 from coursekit.alibi import alibi_bias
-from coursekit.position_bias import T5, Alibi, Kerple, Shaw
+from coursekit.attention import attention, causal_mask
+from coursekit.position import METHODS as ALL
+from coursekit.position_bias import T5, Alibi, Kerple, Shaw, Windowed
+from coursekit.transformer import TinyTransformer
 
 ROW = torch.arange(5)
 
@@ -76,6 +79,39 @@ def test_kerple_stays_a_penalty_wherever_training_takes_it():
     assert torch.equal(bias.diagonal(dim1=-2, dim2=-1), torch.zeros(2, 5))
 
 
+def model_of(name, position=None):
+    torch.manual_seed(0)
+    sizes = {"d_model": 8, "num_heads": 2}
+    model = TinyTransformer(
+        7, **sizes, num_layers=1, position=ALL["none"](**sizes, max_length=32)
+    )
+    torch.manual_seed(1)
+    method = filled(ALL[name](**sizes, max_length=32))
+    model.position = method if position is None else position(method)
+    return model
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_window_as_wide_as_the_text_changes_nothing(name):
+    ids = torch.randint(7, (2, 9), generator=torch.Generator().manual_seed(0))
+    whole = model_of(name)(ids)
+    assert_close(model_of(name, lambda m: Windowed(m, 9))(ids), whole)
+    narrow = model_of(name, lambda m: Windowed(m, 8))(ids)
+    assert_close(narrow[:, :8], whole[:, :8])
+    assert not torch.allclose(narrow[:, 8], whole[:, 8], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_token_outside_the_window_is_not_seen(name):
+    ids = torch.randint(7, (1, 9), generator=torch.Generator().manual_seed(0))
+    other = ids.clone()
+    other[0, 4] = (other[0, 4] + 1) % 7
+    model = model_of(name, lambda m: Windowed(m, 3))
+    gaps = (model(ids) - model(other)).abs().amax(-1)[0]
+    assert (gaps[[0, 1, 2, 3, 7, 8]] == 0).all()
+    assert (gaps[[4, 5, 6]] > 1e-6).all()
+
+
 # Oracles
 
 
@@ -100,19 +136,13 @@ def test_kerple_starts_from_scale_one_and_rate_one():
 
 def test_shaw_is_what_loops_fill_in():
     shaw, query = filled(Shaw(4, clip=2)), draw(1, 2, 5, 4)
-    found = shaw.bias(query, ROW, ROW).detach()
+    found, table = shaw.bias(query, ROW, ROW).tolist(), shaw.table.tolist()
     for head in range(2):
-        for i in range(5):
+        for i, asked in enumerate(query[0, head].tolist()):
             for j in range(5):
-                row = shaw.table[max(-2, min(2, j - i)) + 2]
-                want = (
-                    sum(
-                        float(q) * float(r)
-                        for q, r in zip(query[0, head, i], row, strict=True)
-                    )
-                    / 2
-                )
-                assert abs(found[0, head, i, j].item() - want) < 1e-5
+                row = table[max(-2, min(2, j - i)) + 2]
+                want = sum(q * r for q, r in zip(asked, row, strict=True)) / 2
+                assert abs(found[0][head][i][j] - want) < 1e-5
 
 
 def test_t5_looks_up_one_number_for_each_head_and_distance():
@@ -129,6 +159,20 @@ def test_alibi_is_the_bias_of_its_module():
     assert torch.equal(
         Alibi(2).bias(draw(1, 2, 5, 4), ROW, ROW), alibi_bias(2, ROW, ROW)
     )
+
+
+def test_a_window_is_attention_over_fewer_keys():
+    query, key, value = (draw(1, 2, 7, 4, seed=seed) for seed in range(3))
+    row = torch.arange(7)
+    bias = Windowed(Alibi(2), 3).bias(query, row, row)
+    found = attention(query, key, value, bias=bias, mask=causal_mask(row, row)).output
+    for i in range(7):
+        near = slice(max(0, i - 2), i + 1)
+        one = attention(
+            *(query[:, :, i : i + 1], key[:, :, near], value[:, :, near]),
+            bias=alibi_bias(2, row[i : i + 1], row[near]),
+        )
+        assert_close(found[:, :, i : i + 1], one.output)
 
 
 # Boundaries
@@ -163,6 +207,7 @@ def test_a_row_of_positions_for_each_sequence_is_its_own(name):
         (lambda size: Shaw(size), "head_dim"),
         (lambda size: Shaw(4, clip=size), "clip"),
         (lambda size: T5(size), "num_heads"),
+        (lambda size: Windowed(Alibi(2), size), "width"),
     ],
 )
 def test_an_empty_size_is_refused_and_one_is_enough(make, name):
