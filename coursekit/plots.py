@@ -17,7 +17,9 @@ METHOD_STYLE: dict[str, dict] = {
     "shaw": {"color": "#009E73", "marker": "^", "linestyle": "-"},
     "t5": {"color": "#009E73", "marker": "v", "linestyle": "--"},
     "rope": {"color": "#D55E00", "marker": "D", "linestyle": "-"},
+    "xpos": {"color": "#D55E00", "marker": "d", "linestyle": "--"},
     "alibi": {"color": "#000000", "marker": "P", "linestyle": "-."},
+    "kerple": {"color": "#000000", "marker": "*", "linestyle": ":"},
     "none": {"color": "#595959", "marker": "x", "linestyle": ":"},
 }
 """One look for each method in all notebooks: colour, marker and dash together."""
@@ -34,9 +36,7 @@ def use_house_style() -> None:
 def show(fig: Figure, *, alt: str) -> None:
     """Show a figure as PNG, store its alt text with the image, and close it.
 
-    Args:
-        fig: The figure.
-        alt: What is seen: axes, pattern, extremes; at least five words.
+    Args: ``fig``; ``alt``, what is seen: axes, pattern, extremes; at least five words.
 
     Raises:
         ValueError: If ``alt`` says too little to stand for the picture.

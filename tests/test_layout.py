@@ -34,11 +34,23 @@ IMPORTS = {
     "_shipped": set(),
     "corpus": {"_require", "_shipped"},
     "tables": {"_require", "_shipped"},
-    "experiments": {"_require", "position", "transformer", "tasks", "corpus"},
+    "training": {"_require", "tasks"},
+    "results": {"_shipped"},
+    "reference": {
+        *("_require", "learned", "position", "position_bias", "transformer"),
+        *("tasks", "corpus"),
+    },
+    "experiments": {"__version__", "_require", "reference", "results", "training"},
+    "extension": {
+        *("__version__", "_require", "_shipped", "context_extension", "position"),
+        *("tasks", "training", "results", "reference", "transformer"),
+    },
     "measures": {"_require"},
     "plots": set(),
 }
 MODULES = sorted(path.stem for path in PACKAGE.glob("*.py") if path.stem != "__init__")
+STUDIES = ["tasks", "training", "results", "reference", "experiments", "extension"]
+SLIPS = sorted(path.stem for path in (PACKAGE / "slips").glob("*.py"))
 SMALL = [name for name in MODULES if name not in ("checks", "slips", "classroom")]
 BANNED = ("theta", "seq_len", "n_embd", "utils", "helpers")
 FORBIDDEN_FILES = ("utils.py", "helpers.py", "common.py")
@@ -103,8 +115,24 @@ def code_lines(text: str) -> int:
     return len(set(kept) - documented)
 
 
-def test_the_package_stays_within_two_thousand_lines_of_code():
-    assert sum(code_lines(source(name)) for name in SMALL) <= 2_000
+def test_methods_stay_within_two_thousand_lines_of_code_and_studies_within_less():
+    methods = [name for name in SMALL if name not in STUDIES]
+    assert sum(code_lines(source(name)) for name in methods) <= 2_000
+    assert sum(code_lines(source(name)) for name in STUDIES) <= 800
+
+
+@pytest.mark.parametrize("name", SLIPS)
+def test_a_stem_of_slips_has_methods_alone_and_right_answers(name):
+    text = source(f"slips/{name}")
+    outside = set(STUDIES) | {"checks", "plots", "corpus", "tables"}
+    assert course_imports(text).isdisjoint(outside)
+    assert "print(" not in text
+    assert "\n    assert " not in text
+    assert {word for word in BANNED if re.search(rf"\b{word}\b", text)} == set()
+    long = [f.name for f in functions(f"slips/{name}") if body_lines(f) > 25]
+    assert long == []
+    if name not in ("__init__", "exercise"):
+        assert (ROOT / "tests" / "right_answers" / f"{name}.py").is_file()
 
 
 def test_only_code_is_counted_as_code():

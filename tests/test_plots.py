@@ -16,6 +16,7 @@ from matplotlib.colors import to_hex, to_rgb
 from PIL import Image
 
 from coursekit import plots
+from coursekit.position import METHODS
 
 ALT = "A grid of four cells, dark at the top left and light elsewhere."
 GREY = "#d9d9d9"
@@ -179,8 +180,11 @@ def test_the_relative_methods_share_a_colour_and_differ_in_dash():
 
 
 def test_every_method_has_a_look():
-    names = ["none", "sinusoidal", "learned", "shaw", "t5", "rope", "alibi"]
-    assert sorted(plots.METHOD_STYLE) == sorted(names)
+    assert set(plots.METHOD_STYLE) == set(METHODS)
+    looks = {tuple(look.values()) for look in plots.METHOD_STYLE.values()}
+    assert len(looks) == len(METHODS)
+    markers = {look["marker"] for look in plots.METHOD_STYLE.values()}
+    assert len(markers) == len(METHODS)  # told apart without any colour
 
 
 def test_plots_imports_no_other_module_of_the_package():
@@ -268,7 +272,7 @@ def test_the_loss_of_one_seed_is_its_own_mean(ax):
 
 
 @pytest.mark.parametrize(
-    "ends", [[1.0] * 7, [1, 1.01, 1.02, 3, 3, 3.01, 5], [0] * 6 + [100], range(7)]
+    "ends", [[1.0] * 9, [1, 1.01, 1.02, 3, 3, 3.01, 5, 5, 5], [0] * 8 + [100], range(9)]
 )
 @pytest.mark.parametrize("height", [3.2, 5.0])
 def test_labels_of_lines_stand_apart_and_inside_the_figure(ends, height):

@@ -1,0 +1,1 @@
+"""Right answers written in other ways, by stem: each check must accept them."""
