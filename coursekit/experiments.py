@@ -73,7 +73,8 @@ def length_sweep(
     found = _gathered({run: scores for run, scores in found.items() if scores})
     rank, world = rank_and_world()
     missing = [run for run in runs if run not in found]
-    for run in tqdm(missing[rank::world], "runs", delay=5, disable=rank > 0):
+    bar = {"disable": True} if rank > 0 else {}
+    for run in tqdm(missing[rank::world], "runs", delay=5, **bar):
         found[run] = _scores(plan, *run)
         if folder:
             save_run(files[run], found[run], _settings(plan))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from coursekit import _shipped
 
-_SHA256 = "7d9d43eae5737efe063ab1b50ec64edde5a34061e6eca686a54f114e3c2636e3"
+_SHA256 = "b498239665fa51d21b653806306d7a7abf1310e01e084c6eb355e1c04d4d2b4a"
 
 
 class Score(NamedTuple):

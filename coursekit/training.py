@@ -45,8 +45,9 @@ def train(
     optimizer = _optimizer(model, learning_rate, position_rate)
     schedule = LambdaLR(optimizer, partial(_share_of_rate, steps=steps))
     generator, losses = torch.Generator().manual_seed(seed), []
-    quiet = rank_and_world()[0] > 0
-    bar = {"leave": False, "delay": 5, "mininterval": 1, "disable": quiet}
+    bar = {"leave": False, "delay": 5, "mininterval": 1}
+    if rank_and_world()[0] > 0:
+        bar["disable"] = True  # else it stays with TQDM_DISABLE of the environment
     for _ in tqdm(range(steps), "steps", **bar):
         inputs, targets = _beside(model, make_batch(generator))
         loss = cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
