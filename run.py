@@ -412,9 +412,15 @@ def lab_command(python, words):
 
 
 def test(words):
-    """Run unit tests, doctests, notebook guards and the notebooks themselves."""
+    """Run unit tests, doctests, notebook guards and the notebooks themselves.
+
+    All of it on two cores where there are two, a file on one; what is chosen by words
+    on one, where a debugger can be asked for.
+    """
     python = prepare()
     variables = {**child_environment(environment_folder()), **REPEATABLE}
+    if not words and (os.cpu_count() or 1) > 1:
+        words = ["-n", "2", "--dist", "loadfile"]
     return become([str(python), "-m", "pytest", *words], variables)
 
 

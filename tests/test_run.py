@@ -154,6 +154,17 @@ def test_first_run_installs_and_later_runs_do_not(course):
 
 
 @posix
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is one core alone")
+def test_all_tests_share_two_cores_and_chosen_ones_do_not(course):
+    course.run("test")
+    course.run("test", "tests/test_run.py")
+    assert course.calls("^-m pytest") == [
+        "-m pytest -n 2 --dist loadfile",
+        "-m pytest tests/test_run.py",
+    ]
+
+
+@posix
 def test_every_pip_install_is_under_constraints(course):
     course.pip('case "$*" in *without-cuda.txt*) cp "$5" "$FAKE/used.txt" ;; esac')
     course.run("test")
