@@ -88,6 +88,11 @@ def test_a_prompt_of_six_is_followed_by_position_six():
     assert next_places(1, cache, torch.device("cpu")).positions.tolist() == [6]
 
 
+def test_one_row_that_is_written_as_a_batch_meets_a_row_for_each():
+    both = append(cache_of([[0, 1]]), Places(torch.tensor([[2], [7]])))
+    assert both.positions.tolist() == [[0, 1, 2], [0, 1, 7]]
+
+
 def test_one_row_for_all_meets_a_row_for_each():
     both = append(cache_of([0, 1]), Places(torch.tensor([[2], [7]])))
     assert both.positions.tolist() == [[0, 1, 2], [0, 1, 7]]
