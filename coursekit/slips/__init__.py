@@ -8,6 +8,7 @@ Each stem has its module, with a tuple ``EXERCISES``; the types are in ``exercis
 from coursekit.slips import (
     alibi,
     attention,
+    context_extension,
     extrapolation,
     learned,
     relative,
@@ -16,7 +17,16 @@ from coursekit.slips import (
 )
 from coursekit.slips.exercise import Exercise
 
-STEMS = (attention, sinusoidal, learned, relative, rope, alibi, extrapolation)
+STEMS = (
+    attention,
+    sinusoidal,
+    learned,
+    relative,
+    rope,
+    alibi,
+    extrapolation,
+    context_extension,
+)
 
 EXERCISES: dict[str, Exercise] = {
     exercise.name: exercise for stem in STEMS for exercise in stem.EXERCISES
