@@ -6,7 +6,6 @@ all ``SCALINGS`` at 1, 2, 4 and 8 times its length, on text also after a short t
 
 import argparse
 import copy
-import csv
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -14,10 +13,10 @@ from typing import NamedTuple
 import torch
 from tqdm.auto import tqdm
 
-from coursekit import __version__, _require, _shipped, reference
+from coursekit import __version__, _require, reference
 from coursekit.context_extension import Scaled, from_config
 from coursekit.position import Rope
-from coursekit.results import Score, load_run, save_run, save_table
+from coursekit.results import Score, load_run, save_run, save_table, shipped_table
 from coursekit.tasks import Batch, passkey_task
 from coursekit.training import accuracy, nll_by_length, train
 from coursekit.transformer import TinyTransformer
@@ -120,9 +119,7 @@ def extension_study(kinds=KINDS, seeds=(0, 1, 2), folder=None, **plan) -> list[S
 
 def shipped_scores() -> list[Score]:
     """Load the study that comes with the package. Returns: Its rows, sorted."""
-    text = _shipped.read("results/context_extension.csv", _SHA256).decode()
-    rows = csv.reader(text.splitlines()[1:])
-    return [Score(m, int(s), int(n), float(x), int(t), v) for m, s, n, x, t, v in rows]
+    return shipped_table("context_extension.csv", _SHA256)
 
 
 def main(argv: list[str] | None = None) -> None:

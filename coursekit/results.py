@@ -94,7 +94,23 @@ def shipped_scores() -> list[Score]:
     Raises:
         ValueError: If the file is missing or not the one that was shipped.
     """
-    text = _shipped.read("results/length_sweep.csv", _SHA256).decode()
+    return shipped_table("length_sweep.csv", _SHA256)
+
+
+def shipped_table(name: str, sha256: str) -> list[Score]:
+    """Load a table that comes with the package.
+
+    Args:
+        name: Of the file in ``coursekit/data/results``.
+        sha256: What its bytes must hash to.
+
+    Returns:
+        The rows, in the order of the file.
+
+    Raises:
+        ValueError: If the file is missing or not the one that was shipped.
+    """
+    text = _shipped.read(f"results/{name}", sha256).decode()
     return [_score(row) for row in csv.DictReader(io.StringIO(text))]
 
 

@@ -42,7 +42,7 @@ IMPORTS = {
     },
     "experiments": {"__version__", "_require", "reference", "results", "training"},
     "extension": {
-        *("__version__", "_require", "_shipped", "context_extension", "position"),
+        *("__version__", "_require", "context_extension", "position"),
         *("tasks", "training", "results", "reference", "transformer"),
     },
     "measures": {"_require"},

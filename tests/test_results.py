@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from coursekit import results
-from coursekit.results import Score, load_run, save_run, save_table, shipped_scores
+from coursekit.results import (
+    Score,
+    load_run,
+    save_run,
+    save_table,
+    shipped_scores,
+    shipped_table,
+)
 
 SETTINGS = "5 steps; cpu"
 RUN = [Score("rope", 1, 8, 2.5, 5, "a 1"), Score("rope", 1, 16, 1 / 3, 5, "a 1")]
@@ -129,3 +136,9 @@ def test_the_shipped_table_is_sorted_and_refused_when_changed(monkeypatch):
     monkeypatch.setattr(results, "_SHA256", "0" * 64)
     with pytest.raises(ValueError, match=r"length_sweep.csv has .* damaged or edited"):
         shipped_scores()
+
+
+def test_a_table_that_is_not_there_is_refused_by_its_name():
+    assert shipped_table("length_sweep.csv", results._SHA256) == shipped_scores()
+    with pytest.raises(ValueError, match=r"absent\.csv"):
+        shipped_table("absent.csv", "0" * 64)
