@@ -7,11 +7,15 @@ from torch import Tensor, nn
 class NoPosition(nn.Module):
     """Open no door; each method is a child of this class that overrides one."""
 
+    one_bias = False  # True: the bias reads no query, so one serves all layers
+
     def __init_subclass__(cls, **options) -> None:
-        """Let a child's own ``rotate`` count, not the ``turns`` that it inherits."""
+        """Let a child's own door count, not the short cut that it inherits."""
         super().__init_subclass__(**options)
         if "rotate" in vars(cls) and "turns" not in vars(cls):
             cls.turns = NoPosition.turns
+        if "bias" in vars(cls) and "one_bias" not in vars(cls):
+            cls.one_bias = NoPosition.one_bias
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         """Pass door 1: change embeddings, (batch, length, d_model)."""

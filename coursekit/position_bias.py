@@ -44,6 +44,8 @@ class T5(NoPosition):
     Source: Raffel et al. 2020, section 2.1, arXiv:1910.10683.
     """
 
+    one_bias = True
+
     def __init__(self, num_heads: int, num_buckets: int = 32, **options) -> None:
         """Make the table; raise ValueError for sizes below 1."""
         super().__init__()
@@ -69,6 +71,8 @@ class Alibi(NoPosition):
     Source: Press et al. 2022, section 3, arXiv:2108.12409.
     """
 
+    one_bias = True
+
     def __init__(self, num_heads: int) -> None:
         """Keep the number of heads; raise ValueError if it is below 1."""
         super().__init__()
@@ -86,6 +90,8 @@ class Kerple(NoPosition):
 
     Source: Chi et al. 2022, section 4, the logarithmic variant, arXiv:2205.09921.
     """
+
+    one_bias = True
 
     def __init__(self, num_heads: int) -> None:
         """Make the parameters; raise ValueError if there is no head."""
@@ -115,6 +121,11 @@ class Windowed(NoPosition):
         super().__init__()
         _require.at_least("width", width)
         self.position, self.width = position, width
+
+    @property
+    def one_bias(self) -> bool:
+        """Share the bias of all layers if the method does."""
+        return self.position.one_bias
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         """Pass door 1 of the method."""

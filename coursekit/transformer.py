@@ -1,18 +1,15 @@
 """A tiny decoder that takes any position method by its door."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu, scaled_dot_product_attention
+from torch.nn.functional import gelu
 
 from coursekit import _require
-from coursekit.attention import AttentionSteps, attention, causal_mask
-
-from coursekit.attention import merge_heads, split_heads  # isort: skip
+from coursekit.attention import AttentionSteps, merge_heads, split_heads
 from coursekit.places import Cache, Places, append, next_places, visible
 from coursekit.position import NoPosition
 from coursekit.rope import rotate_pairs
+from coursekit.ways import FAST, Way, explicit
 
 
 class TinyTransformer(nn.Module):
@@ -68,18 +65,12 @@ class TinyTransformer(nn.Module):
         Raises:
             ValueError: If ``ids`` are not (batch, length).
         """
-        return self._run(ids, places, None, _fast)[0]
+        return self._run(ids, places, None, FAST)[0]
 
     def steps(self, ids: Tensor, places: Places | None = None) -> list[AttentionSteps]:
         """Return the named values of each layer's attention, first layer first."""
         found: list[AttentionSteps] = []
-
-        def _explicit(query, key, value, bias, mask, places):
-            mask = causal_mask(*places) if mask is None else mask
-            found.append(attention(query, key, value, bias=bias, mask=mask))
-            return found[-1].output
-
-        self._run(ids, places, None, _explicit)
+        self._run(ids, places, None, explicit(found))
         return found
 
     def decode(
@@ -99,7 +90,7 @@ class TinyTransformer(nn.Module):
         Raises:
             ValueError: If ``ids`` are not (batch, length).
         """
-        return self._run(ids, places, cache, _fast)
+        return self._run(ids, places, cache, FAST)
 
     @torch.no_grad()
     def generate(
@@ -115,9 +106,9 @@ class TinyTransformer(nn.Module):
         return torch.cat(found, -1)
 
     def _run(
-        self, ids: Tensor, places: Places | None, cache: Cache | None, attend: Callable
+        self, ids: Tensor, places: Places | None, cache: Cache | None, way: Way
     ) -> tuple[Tensor, Cache]:
-        """Walk from ids to logits, with ``attend`` for the attention."""
+        """Walk from ids to logits, with ``way`` for the attention."""
         _require.rows("ids", ids)
         plain = places is None and (cache is None or ids.shape[-1] == 1)
         places = places or next_places(ids.shape[-1], cache, ids.device)
@@ -131,15 +122,16 @@ class TinyTransformer(nn.Module):
         head_dim = x.shape[-1] // num_heads
         turns = self.position.turns(both[0], num_heads, head_dim, x.dtype)
         for index, layer in enumerate(self.layers):
-            turning, value = layer.heads(x)
-            query, key = _turned(self.position, turning, turns, both[0])
+            query, key, value = _turned(self.position, layer.heads(x), turns, both[0])
             if cache is not None:
                 key = torch.cat((cache.keys[index], key), dim=-2)
                 value = torch.cat((cache.values[index], value), dim=-2)
             seen.keys.append(key)
             seen.values.append(value)
-            bias = self.position.bias(query, *both)
-            x = layer.finish(x, attend(query, key, value, bias, mask, both))
+            if index == 0 or not self.position.one_bias:
+                bias = self.position.bias(query, *both)
+                extras = way.join(bias, mask, both)
+            x = layer.finish(x, way.attend(query, key, value, *extras))
         return self.head(self.norm(x)), seen
 
 
@@ -156,11 +148,10 @@ class _Layer(nn.Module):
         self.widen = nn.Linear(d_model, 4 * d_model)
         self.narrow = nn.Linear(4 * d_model, d_model)
 
-    def heads(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the heads of query and key, side by side, and those of the value."""
+    def heads(self, x: Tensor) -> Tensor:
+        """Return the heads of query, key and value, side by side."""
         projected = self.projections(self.before_attention(x))
-        heads = split_heads(projected, 3 * self.num_heads)
-        return heads.tensor_split((2 * self.num_heads,), dim=1)
+        return split_heads(projected, 3 * self.num_heads)
 
     def finish(self, x: Tensor, attended: Tensor) -> Tensor:
         """Add what was attended to, then the network's answer."""
@@ -168,22 +159,11 @@ class _Layer(nn.Module):
         return x + self.narrow(gelu(self.widen(self.before_network(x))))
 
 
-def _turned(position, turning, turns, positions) -> tuple[Tensor, Tensor]:
+def _turned(position, heads, turns, positions) -> tuple[Tensor, Tensor, Tensor]:
     """Pass door 2 with query and key, by the turns of the call where there are any."""
-    if turns is not None:
-        return rotate_pairs(turning, turns).chunk(2, dim=1)
-    query, key = turning.chunk(2, dim=1)
-    return position.rotate(query, positions), position.rotate(key, positions)
-
-
-def _fast(query, key, value, bias, mask, places) -> Tensor:
-    """Attend with torch's own kernel, without a mask tensor where it can."""
-    several = query.shape[-2] > 1
-    if bias is None:
-        causal = mask is None and several
-        return scaled_dot_product_attention(query, key, value, mask, is_causal=causal)
-    if mask is None and several:
-        mask = causal_mask(*places)
-    if mask is not None:
-        bias = bias.masked_fill(~mask, float("-inf"))
-    return scaled_dot_product_attention(query, key, value, bias)
+    third = heads.shape[1] // 3
+    if turns is None:
+        query, key, value = heads.split(third, dim=1)
+        return position.rotate(query, positions), position.rotate(key, positions), value
+    turning, value = heads.split((2 * third, third), dim=1)
+    return *rotate_pairs(turning, turns).split(third, dim=1), value

@@ -1,10 +1,12 @@
 """The base class of all methods: three closed doors, and whose rotation counts."""
 
+import pytest
 import torch
 from torch.testing import assert_close
 
 from coursekit.doors import NoPosition, beside
 from coursekit.position import Rope
+from coursekit.position_bias import Alibi, Windowed
 from coursekit.transformer import TinyTransformer
 
 
@@ -58,6 +60,41 @@ def test_an_inherited_turn_does_not_win_over_a_childs_own_rotation():
     plain = model_of(NoPosition())(ids)
     assert torch.equal(model_of(Still())(ids), plain)
     assert not torch.allclose(model_of(Rope())(ids), plain, atol=1e-4)
+
+
+def test_a_bias_of_positions_alone_is_made_once_for_all_layers():
+    class Seen(Alibi):
+        calls, one_bias = 0, True
+
+        def bias(self, *places):
+            self.calls += 1
+            return super().bias(*places)
+
+    position, ids = Seen(2), torch.arange(5)[None]
+    logits = model_of(position)(ids)
+    assert position.calls == 1
+    assert torch.equal(logits, model_of(Alibi(2))(ids))
+
+
+@pytest.mark.parametrize("wrap", [lambda p: p, lambda p: Windowed(p, 3)])
+def test_a_child_whose_bias_reads_the_query_is_asked_in_each_layer(wrap):
+    class Reads(Alibi):
+        calls = 0
+
+        def bias(self, query, *places):
+            self.calls += 1
+            return super().bias(query, *places) * query.norm(dim=-1)[..., None]
+
+    position, ids = Reads(2), torch.arange(5)[None]
+    whole = wrap(position)
+    model = model_of(whole)
+    logits = model(ids)
+    assert position.calls == 3
+    whole_steps = model.steps(ids)
+    assert position.calls == 6
+    queries = [step.logits - step.scores for step in whole_steps]
+    assert not torch.allclose(queries[0], queries[1])
+    assert_close(logits, model(ids))
 
 
 # Oracle

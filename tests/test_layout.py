@@ -29,7 +29,10 @@ IMPORTS = {
     "position": {"_require", "sinusoidal", "learned", "rope", "doors", "position_bias"},
     "walk": {"_require", "tokens", "attention", "position"},
     "places": {"attention", "position"},
-    "transformer": {"_require", "attention", "rope", "position", "places"},
+    "ways": {"attention"},
+    "transformer": {
+        *("_require", "attention", "rope", "position", "places", "ways"),
+    },
     "tasks": {"_require"},
     "_shipped": set(),
     "corpus": {"_require", "_shipped"},

@@ -46,7 +46,7 @@ class Floor(nn.Module):
         self.turns = torch.complex(angles.cos(), angles.sin()).to(torch.complex64)
         self.row = row
         future = torch.full((length, length), -math.inf).triu(1)
-        self.future, self.alibi = future, alibi_bias(HEADS, row, row) + future
+        self.future, self.alibi = future, (alibi_bias(HEADS, row, row) + future)[None]
 
     def forward(self, ids):
         x = self.embedding(ids) * self.width**0.5
