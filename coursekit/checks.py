@@ -13,20 +13,27 @@ import math
 import warnings
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from coursekit.slips import EXERCISES
-from coursekit.slips.exercise import Exercise
+from coursekit.slips.exercise import Exercise, no_inputs
 
 _VISIBLE = (0, 0, 0)  # the sizes of the draws here, and in grading
 _HIDDEN = (1, 2, 3, 4)
 _PRINTED = 1_000_000  # characters: more is a flood
 _LARGEST = 1_000_000  # values: no right result has more
 _LIKELY = 0.05  # an answer that is so much closer to a slip than to the right result
+
+
+class Verdict(NamedTuple):
+    """The share of draws with a right result, and the line to show."""
+
+    share: float
+    line: str
 
 
 class CheckFailed(Exception):
@@ -53,8 +60,40 @@ def hidden(name: str, answer: Any, seed: int, **constants: Any) -> float:
         CheckFailed: If no draw is right, with the likely slip.
         ValueError: If there is no such exercise or constant.
     """
-    collected = collect(name, answer, seed, **constants)
-    return judge(name, collected, seed, **constants)
+    share, line = judge(
+        name, collect(name, answer, seed, **constants), seed, **constants
+    )
+    if share == 0:
+        raise CheckFailed(line)
+    print(f"✓ {line}" if share == 1 else f"{share:.0%} of the inputs right; {line}")
+    return share
+
+
+def known(name: str, *inputs: Any, **constants: Any) -> None:
+    """Print the right result of a small case, to compare with by eye.
+
+    Args:
+        name: Name of the exercise.
+        *inputs: A small case; none for an exercise that asks for one number.
+        **constants: Those of the variant; the public ones unless given. A question
+            without inputs is answered for other constants than a card may have.
+
+    Raises:
+        ValueError: If there is no such exercise or constant, or if a question without
+            inputs is asked with the constants of a card.
+    """
+    exercise = _find(name)
+    named = _constants(exercise, constants)
+    if exercise.draw is no_inputs and all(
+        value in exercise.constants[key] for key, value in named.items()
+    ):
+        raise ValueError(
+            f"{name} with {_told(named)} is what is asked. Give a smaller case: other "
+            f"values of {sorted(named)}."
+        )
+    result = _expected(exercise, exercise.right, inputs, named)
+    given = [_short(value) for value in inputs] or [_told(named)]
+    print(f"{name}({', '.join(given)}) = {_short(result)}")
 
 
 def collect(name: str, answer: Any, seed: int, **constants: Any) -> list[dict]:
@@ -81,31 +120,28 @@ def collect(name: str, answer: Any, seed: int, **constants: Any) -> list[dict]:
     return [_kept(got) for got in _results(exercise, answer, draws)]
 
 
-def judge(name: str, collected: list[dict], seed: int, **constants: Any) -> float:
+def judge(name: str, collected: Any, seed: int, **constants: Any) -> Verdict:
     """Judge what ``collect`` kept: the second half of ``hidden``.
 
     Args:
         name: Name of the exercise.
-        collected: From ``collect``, with the same seed.
+        collected: From ``collect``, with the same seed; what has another form counts
+            as no result.
         seed: Settles the inputs.
         **constants: Those of the variant; the public ones unless given.
 
     Returns:
-        The share of draws with a right result, above 0 and at most 1.
+        The share of draws with a right result, from 0 to 1, and the line to show.
 
     Raises:
-        CheckFailed: If no draw is right, with the likely slip.
         ValueError: If there is no such exercise or constant.
     """
     exercise = _find(name)
     named = _constants(exercise, constants)
     draws = _draws(exercise, seed, _HIDDEN, named)
-    results = [_restored(entry) for entry in collected]
-    share, line = _verdict(exercise, draws, results, named)
-    if share == 0:
-        raise CheckFailed(line)
-    print(f"✓ {line}" if share == 1 else f"{share:.0%} of the inputs right; {line}")
-    return share
+    entries = collected if isinstance(collected, list) else []
+    entries = [*entries, *[None] * len(draws)][: len(draws)]
+    return _verdict(exercise, draws, [_restored(name, e) for e in entries], named)
 
 
 def _public(exercise: Exercise) -> Callable:
@@ -131,6 +167,20 @@ def _public(exercise: Exercise) -> Callable:
 
 
 globals().update({f"check_{name}": _public(EXERCISES[name]) for name in EXERCISES})
+
+
+def _told(constants: dict[str, Any]) -> str:
+    """Write constants as a call would."""
+    return ", ".join(f"{name}={value!r}" for name, value in constants.items())
+
+
+def _short(value: Any) -> str:
+    """Write a value as nested lists, numbers to four digits."""
+    if isinstance(value, Tensor):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_short, value))}]"
+    return f"{value:.4g}" if isinstance(value, float) else repr(value)
 
 
 def _find(name: str) -> Exercise:
@@ -275,17 +325,21 @@ def _kept(got: Tensor | str) -> dict:
     return {"kind": kind, "shape": shape, "values": got.flatten().tolist()}
 
 
-def _restored(entry: dict) -> Tensor | str:
-    """Read what ``_kept`` wrote."""
-    if "fault" in entry:
-        return entry["fault"]
-    kind = getattr(torch, entry["kind"])
-    return torch.tensor(entry["values"], dtype=kind).reshape(entry["shape"])
+def _restored(name: str, entry: Any) -> Tensor | str:
+    """Read what ``_kept`` wrote, or say that it is something else."""
+    try:
+        if "fault" in entry:
+            return " ".join(entry["fault"].split())[:400]
+        dtypes = {str(dtype).removeprefix("torch."): dtype for dtype in _KINDS}
+        values = torch.tensor(entry["values"], dtype=dtypes[entry["kind"]])
+        return values.reshape(entry["shape"])
+    except Exception:  # it comes from a process of the learner's
+        return f"{name}: the result could not be read. Does the code touch coursekit?"
 
 
 def _verdict(
     exercise: Exercise, draws: list[tuple], results: list, named: dict
-) -> tuple[float, str]:
+) -> Verdict:
     """Return the share of right results, and the line to show."""
     functions = {"": exercise.right, **exercise.conventions}
     gaps = {}
@@ -298,11 +352,13 @@ def _verdict(
     share = sum(hits[seen]) / len(draws)
     if share == 1:
         words = f" (convention seen: {seen})" if seen else ""
-        return share, f"{exercise.name}: {exercise.proved.format(**named)}{words}."
+        return Verdict(
+            share, f"{exercise.name}: {exercise.proved.format(**named)}{words}."
+        )
     first = hits[seen].index(False)
     got, inputs = results[first], draws[first]
     if isinstance(got, str):
-        return share, got
+        return Verdict(share, got)
     want = _expected(exercise, functions[seen], inputs, named)
     broken = _broken(exercise, got, want, inputs, named)
     bound, missed = exercise.tolerance * len(draws), sum(gaps[seen])
@@ -310,7 +366,7 @@ def _verdict(
         bound = max(bound, _LIKELY * missed)
     slip = _likely(exercise, draws, results, named, bound)
     told = " ".join(filter(None, (broken, slip))) or _worst(got, want, inputs)
-    return share, f"{exercise.name}: {told}"
+    return Verdict(share, f"{exercise.name}: {told}")
 
 
 def _expected(
@@ -346,8 +402,7 @@ def _likely(
     public = _constants(exercise, {})
     likely = [(slip.wrong, named, slip.hint.format(**named)) for slip in exercise.slips]
     if named != public:
-        told = ", ".join(f"{name} = {value}" for name, value in public.items())
-        hint = f"It is right for {told}, but your card has others."
+        hint = f"It is right for {_told(public)}, but your card has others."
         likely.insert(0, (exercise.right, public, hint))
     nearest, least = "", bound
     for function, constants, hint in likely:

@@ -337,10 +337,71 @@ def test_results_can_be_judged_in_another_process(name, capsys):
         return exercise.right(*inputs, **constants)
 
     kept = json.loads(json.dumps(checks.collect(name, right, seed=8)))
-    assert checks.judge(name, kept, seed=8) == 1.0
+    share, line = checks.judge(name, kept, seed=8)
+    assert share == 1.0
+    assert line.startswith(f"{name}: ")
     kept = json.loads(json.dumps(checks.collect(name, lambda *_: math.nan, seed=8)))
-    with pytest.raises(checks.CheckFailed):
-        checks.judge(name, kept, seed=8)
+    assert checks.judge(name, kept, seed=8).share == 0
+
+
+FORGED = [
+    *(None, 1.0, "right", {}, [], [None], [[]], ["x"], [{"kind": "float64"}]),
+    [{"kind": "float64", "shape": [3], "values": [1.0]}],
+    [{"kind": "float64", "shape": [-7, "a"], "values": [1.0]}],
+    [{"kind": "complex64", "shape": [1], "values": [1.0]}],
+    [{"kind": "float64", "shape": [2], "values": ["1", [2]]}],
+    [{"kind": "int64", "shape": [1], "values": [10**40]}],
+    [{"kind": ["int64"], "shape": [1], "values": [1]}],
+    [{"fault": ["no", "words"]}],
+    [{"fault": "one\nline " + "x" * 10_000}],
+]
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_a_forged_result_counts_nothing_and_stops_nothing(forged):
+    share, line = checks.judge("pair_frequencies", forged, seed=8)
+    assert share == 0
+    assert "\n" not in line
+    assert len(line) < 500
+
+
+def test_a_result_more_than_was_asked_does_not_count():
+    kept = checks.collect("pair_frequencies", pair_frequencies, seed=8)
+    assert checks.judge("pair_frequencies", kept[:3], seed=8).share == 0.75
+    assert checks.judge("pair_frequencies", [*kept, kept[0]], seed=8).share == 1
+
+
+# A small case to compare with by eye
+
+
+def test_a_known_case_is_the_right_result_on_one_line(capsys):
+    checks.known("sinusoidal_encoding", torch.arange(2), 2)
+    row = f"[{math.sin(1):.4g}, {math.cos(1):.4g}]"
+    wanted = f"sinusoidal_encoding([0, 1], 2) = [[0, 1], {row}]\n"
+    assert capsys.readouterr().out == wanted
+
+
+def test_a_known_case_follows_the_constants(capsys):
+    checks.known("pair_frequencies", 4, base=400.0)
+    assert capsys.readouterr().out == "pair_frequencies(4) = [1, 0.05]\n"
+
+
+def test_a_known_case_of_a_question_is_another_case(capsys):
+    checks.known("times_read", length=3, row=1, texts=3)
+    assert capsys.readouterr().out == "times_read(length=3, row=1, texts=3) = 2\n"
+
+
+@pytest.mark.parametrize("constants", [{}, {"length": 48}, {"row": 34, "texts": 24000}])
+def test_a_known_case_does_not_answer_the_question(constants):
+    with pytest.raises(ValueError, match="is what is asked. Give a smaller case"):
+        checks.known("times_read", **constants)
+
+
+def test_a_known_case_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="'rhyme' is no exercise"):
+        checks.known("rhyme")
+    with pytest.raises(ValueError, match="has no constant bass"):
+        checks.known("pair_frequencies", 4, bass=1.0)
 
 
 def test_a_convention_must_be_kept_for_all_inputs(capsys):
