@@ -4,6 +4,8 @@
     python run.py lab                   open JupyterLab at the first notebook
     python run.py test                  run everything a contributor must pass
     python run.py refresh [notebook]    execute all notebooks, or those named, again
+    python run.py exercises             make exercises/ from solutions/; --variant SEED
+    python run.py grade SUBMISSIONS     grade a folder of notebooks; teachers.md
 
 The first call makes an environment in .venv, or in the folder that COURSE_VENV
 names; later calls start in seconds. Further words go to the program behind:
@@ -41,6 +43,9 @@ CONSTRAINTS = REPOSITORY / "constraints.txt"
 # was made for; while one is being made it says UNFINISHED instead.
 STAMP, LOCK, LOG = "course-stamp.txt", "course-lock", "course-install.log"
 UNFINISHED = "unfinished\n"
+
+# What the environment holds: for readers, and for those who make and grade exercises.
+READERS, TEACHERS = "lab,test", "lab,test,instructor"
 
 # The same for test and refresh, or their outputs would differ: more threads add up
 # a sum in another order, another hash seed walks a set in another order.
@@ -96,12 +101,12 @@ def python_of(folder):
     return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
-def wanted_stamp(folder):
-    """Return the stamp of a finished environment in ``folder``.
+def wanted_stamp(folder, extras=READERS):
+    """Return the stamp of a finished environment in ``folder`` with the ``extras``.
 
     An environment outlives neither its Python nor a move: they are the first two
-    lines. The third covers what pip can bring up to date in place: the packages
-    asked for, and the repository, which is installed by its path.
+    lines. The others cover what pip can bring up to date in place: the packages
+    asked for, and the repository, which is installed by its path; and the extras.
     """
     digest = hashlib.sha256(os.fsencode(REPOSITORY))
     for path in (REPOSITORY / "pyproject.toml", CONSTRAINTS):
@@ -112,7 +117,7 @@ def wanted_stamp(folder):
             )
         digest.update(b"\0" + path.read_bytes())
     python = "python {}.{}".format(*sys.version_info[:2])
-    return f"{python}\n{folder}\n{digest.hexdigest()}\n"
+    return f"{python}\n{folder}\n{digest.hexdigest()}\n{extras}\n"
 
 
 def read_stamp(folder):
@@ -185,10 +190,16 @@ def empty(folder):
             path.unlink()
 
 
-def prepare():
-    """Return the Python of the environment, made or brought up to date if need be."""
+def prepare(extras=READERS):
+    """Return the Python of the environment, made or brought up to date if need be.
+
+    An environment that has the extras of teachers keeps them, and serves readers too.
+    """
     folder = environment_folder()
-    wanted, python = wanted_stamp(folder), python_of(folder)
+    python = python_of(folder)
+    if read_stamp(folder).endswith(f"\n{TEACHERS}\n"):
+        extras = TEACHERS
+    wanted = wanted_stamp(folder, extras)
     if read_stamp(folder) == wanted and python.exists():
         return python
     refuse_foreign(folder)
@@ -199,6 +210,8 @@ def prepare():
             while not try_lock(lock):
                 time.sleep(0.2)
         found = read_stamp(folder)  # again, as that other one may just have finished
+        if found == wanted_stamp(folder, TEACHERS):
+            wanted = found
         usable = found.split("\n")[:2] == wanted.split("\n")[:2] and python.exists()
         if not (usable and found == wanted):
             write_whole(folder / STAMP, UNFINISHED)
@@ -206,7 +219,7 @@ def prepare():
             if not usable:
                 empty(folder)
                 make_environment(folder)
-            install(folder)
+            install(folder, extras)
             write_whole(folder / STAMP, wanted)
             say("The environment is ready.")
     return python
@@ -227,14 +240,14 @@ def make_environment(folder):
     step([base, "-m", "venv", str(folder)], folder)
 
 
-def install(folder):
+def install(folder, extras):
     """Install torch and the course into the environment ``folder``."""
     wants_cuda = os.environ.get("COURSE_CUDA", "0") not in ("", "0")
     if sys.platform == "linux" and not wants_cuda and not has_torch(folder):
         say("Installing torch, in its build for CPUs ...")
         install_cpu_torch(folder)
     say("Installing the course; the first time this takes a minute or more ...")
-    step([*pip_install(folder), "-e", ".[lab,test]"], folder)
+    step([*pip_install(folder), "-e", f".[{extras}]"], folder)
     # JupyterLab would ask about news and look for updates: keep it quiet.
     news = {"fetchNews": "false", "checkForUpdates": False}
     overrides = {"@jupyterlab/apputils-extension:notification": news}
@@ -378,10 +391,10 @@ def denied(place):
 # ---- the commands ------------------------------------------------------------------
 
 
-def become(command, variables):
+def become(command, variables, place=REPOSITORY):
     """Hand over to ``command``: no process of ours stays between it and the reader."""
     sys.stdout.flush()
-    os.chdir(REPOSITORY)
+    os.chdir(place)
     if os.name != "nt":
         os.execve(command[0], command, variables)
     # On Windows exec would give the prompt back at once, so wait there instead.
@@ -417,7 +430,7 @@ def test(words):
     All of it on two cores where there are two, a file on one; what is chosen by words
     on one, where a debugger can be asked for.
     """
-    python = prepare()
+    python = prepare(TEACHERS)
     variables = {**child_environment(environment_folder()), **REPEATABLE}
     if not words and (os.cpu_count() or 1) > 1:
         words = ["-n", "2", "--dist", "loadfile"]
@@ -540,7 +553,31 @@ def merged(outputs):
     return kept
 
 
-COMMANDS = {"lab": lab, "test": test, "refresh": refresh}
+def exercises(words):
+    """Make exercise notebooks from the solutions."""
+    return classroom("exercises", words)
+
+
+def grade(words):
+    """Grade a folder of submissions, where the caller stands."""
+    return classroom("grading", words)
+
+
+def classroom(module, words):
+    """Run a module of coursekit.classroom on the solutions, in the caller's folder."""
+    python, here = prepare(TEACHERS), os.getcwd()
+    variables = {**child_environment(environment_folder()), **REPEATABLE}
+    command = [str(python), "-m", f"coursekit.classroom.{module}"]
+    return become([*command, str(REPOSITORY / "solutions"), *words], variables, here)
+
+
+COMMANDS = {
+    "lab": lab,
+    "test": test,
+    "refresh": refresh,
+    "exercises": exercises,
+    "grade": grade,
+}
 
 
 def main(words):

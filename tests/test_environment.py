@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[1]
 PYPI_NAMES = {"pytorch": "torch", "matplotlib-base": "matplotlib"}
 CHANNELS = ["conda-forge", "nodefaults"]
-EXTRAS = ("lab", "test")  # what the two commands install
+EXTRAS = ("lab", "test", "instructor")  # what the commands install
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 CONDA = (ROOT / "environment.yml").read_text("utf-8")
 CONSTRAINTS = (ROOT / "constraints.txt").read_text("utf-8")

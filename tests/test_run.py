@@ -146,7 +146,7 @@ def test_first_run_installs_and_later_runs_do_not(course):
     assert "threads=1 seed=0" in out
     assert course.calls("^-m pytest") == ["-m pytest -k rope and 'two words'"]
     assert course.calls()[0] == f"-m venv {course.venv}"
-    assert course.calls("pip install")[-1].endswith("-e .[lab,test]")
+    assert course.calls("pip install")[-1].endswith("-e .[lab,test,instructor]")
     (course.fake / "calls.txt").unlink()
     code, out, _ = course.run("lab", "--no-browser")
     assert (code, out) == (7, "")
@@ -190,6 +190,28 @@ def test_cuda_is_refused_unless_asked_for(course):
     other = str(course.venv) + " with CUDA"
     course.run("test", COURSE_CUDA="1", COURSE_VENV=other)
     assert not (course.fake / "used.txt").exists()
+
+
+@posix
+def test_a_reader_gets_no_grader_until_a_command_needs_it(course):
+    course.run("lab")
+    assert course.calls("pip install")[-1].endswith("-e .[lab,test]")
+    course.run("exercises", "--variant", "3")
+    assert course.calls("pip install")[-1].endswith("-e .[lab,test,instructor]")
+    solutions = course.repository / "solutions"
+    wanted = f"-m coursekit.classroom.exercises {solutions} --variant 3"
+    assert course.calls("coursekit.classroom") == [wanted]
+    before = len(course.calls("pip install"))
+    course.run("lab")
+    course.run("grade", "class")
+    assert len(course.calls("pip install")) == before  # it serves readers, too
+    wanted = f"-m coursekit.classroom.grading {solutions} class"
+    assert course.calls("coursekit.classroom")[1:] == [wanted]
+    with open(course.repository / "constraints.txt", "a") as stream:
+        stream.write("# changed\n")
+    course.run("lab")
+    assert course.calls("pip install")[-1].endswith("-e .[lab,test,instructor]")
+    assert len(course.calls("-m venv")) == 1
 
 
 @posix

@@ -1,0 +1,1 @@
+"""Exercises made from their solutions, and grading: what a teacher needs."""
