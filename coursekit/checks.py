@@ -91,7 +91,7 @@ def known(name: str, *inputs: Any, **constants: Any) -> None:
             f"{name} with {_told(named)} is what is asked. Give a smaller case: other "
             f"values of {sorted(named)}."
         )
-    result = _expected(exercise, exercise.right, inputs, named)
+    result = exercise.right(*inputs, **named)
     given = [_short(value) for value in inputs] or [_told(named)]
     print(f"{name}({', '.join(given)}) = {_short(result)}")
 

@@ -18,7 +18,7 @@ def _three(generator, size, temperature):
     return (
         torch.randn(batch, heads, queries, head_dim, generator=generator),
         torch.randn(batch, heads, keys, head_dim, generator=generator),
-        torch.randn(batch, heads, keys, head_dim + 1, generator=generator),
+        torch.randn(batch, heads, keys, head_dim + 3, generator=generator),
     )
 
 
@@ -48,6 +48,11 @@ def _root_of_keys(query, key, value, temperature):
 
 def _root_of_d_model(query, key, value, temperature):
     scores = query @ key.mT / (query.shape[1] * query.shape[-1]) ** 0.5
+    return (scores / temperature).softmax(dim=-1) @ value
+
+
+def _root_of_values(query, key, value, temperature):
+    scores = query @ key.mT / value.shape[-1] ** 0.5
     return (scores / temperature).softmax(dim=-1) @ value
 
 
@@ -112,6 +117,12 @@ ATTENTION = Exercise(
             "The scores are divided by the root of the number of keys; it is the "
             "width of one head that makes them large: √head_dim.",
             _root_of_keys,
+        ),
+        Slip(
+            "root of the values",
+            "The scores are divided by the root of the value's width; it is the width "
+            "of query and key that makes them large: √head_dim.",
+            _root_of_values,
         ),
         Slip(
             "root of d_model",

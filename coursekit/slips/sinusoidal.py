@@ -304,6 +304,11 @@ def _tenth_shift(offset, d_model, base):
     return shift_matrix(offset, d_model, base / 10)
 
 
+def _doubled_shift(offset, d_model, base):
+    angles = offset * doubled_exponent(d_model, base)
+    return _blocks(angles.cos(), angles.sin(), -angles.sin())
+
+
 def _turns(got, offset, d_model, base):
     return torch.allclose(got @ got.T, torch.eye(d_model).double(), atol=1e-3)
 
@@ -319,6 +324,12 @@ SHIFT_MATRIX = Exercise(
     proved="a rotation, equal to the formula for a drawn offset",
     properties=(Property("a rotation must keep lengths: M Mᵀ = identity.", _turns),),
     slips=(
+        Slip(
+            "doubled exponent",
+            "The exponent is doubled: arange(0, d, 2) already counts features, so do "
+            "not multiply by 2 again.",
+            _doubled_shift,
+        ),
         Slip(
             "backwards",
             "It turns backwards: it takes position p to p - offset. Transpose it, or "
@@ -411,7 +422,7 @@ HANDS_THAT_TURN = Exercise(
     constants={
         "base": (10_000.0, 2_000.0, 5_000.0),
         "d_model": (64, 80, 96),
-        "last": (700, 1_200),
+        "last": (900, 1_200),
     },
     proved="the wavelength is 2π · base^(2i/d); the other hands stay within a turn",
     slips=(
@@ -509,6 +520,16 @@ def _difference_of_sines(first, second, base):
     return (second - first)[:, -2] / _slowest(first, second, base)
 
 
+def _difference_of_arcsines(first, second, base):
+    angles = second[:, -2].double().asin() - first[:, -2].double().asin()
+    return angles / _slowest(first, second, base)
+
+
+def _from_nought(first, second, base):
+    angles = _hand(second, -1) - _hand(first, -1)
+    return torch.remainder(angles, 2 * math.pi) / _slowest(first, second, base)
+
+
 def _tenth_offset(first, second, base):
     return _offsets(first, second, base / 10)
 
@@ -569,6 +590,18 @@ RECOVER_OFFSET = Exercise(
             "The difference of two sines is not the sine of the difference: it depends "
             "on the position. Take angles first: atan2.",
             _difference_of_sines,
+        ),
+        Slip(
+            "difference of arcsines",
+            "An arcsine knows half of the circle: both 30° and 150° have the sine 0.5. "
+            "Take atan2 of sine and cosine.",
+            _difference_of_arcsines,
+        ),
+        Slip(
+            "from nought",
+            "Offsets back come out as nearly a whole turn: bring the difference "
+            "between -π and π, not between 0 and 2π.",
+            _from_nought,
         ),
         Slip(
             "tenth of the base",
