@@ -41,7 +41,7 @@ XYZ = np.array(
         [0.0193339, 0.1191920, 0.9503041],
     ]
 )
-APART = 10  # of CIE 1976; 2.3 is just noticeable side by side
+APART = 15  # of CIE 1976; 2.3 is just noticeable side by side
 
 
 def seen(rgb, kind):

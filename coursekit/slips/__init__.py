@@ -5,10 +5,28 @@ looks like; the tests of the checks try every slip; a bug hunt takes its faults 
 Each stem has its module, with a tuple ``EXERCISES``; the types are in ``exercise``.
 """
 
-from coursekit.slips import alibi, attention, learned, relative, rope, sinusoidal
+from coursekit.slips import (
+    alibi,
+    attention,
+    context_extension,
+    extrapolation,
+    learned,
+    relative,
+    rope,
+    sinusoidal,
+)
 from coursekit.slips.exercise import Exercise
 
-STEMS = (attention, sinusoidal, learned, relative, rope, alibi)
+STEMS = (
+    attention,
+    sinusoidal,
+    learned,
+    relative,
+    rope,
+    alibi,
+    extrapolation,
+    context_extension,
+)
 
 EXERCISES: dict[str, Exercise] = {
     exercise.name: exercise for stem in STEMS for exercise in stem.EXERCISES
