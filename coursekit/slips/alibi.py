@@ -411,6 +411,10 @@ def _narrow_root(query, key, slopes, positions, price):
     return _fold(query, key, slopes, positions, price, 1, query.shape[-1] ** 0.5)
 
 
+def _nothing_rescaled(query, key, slopes, positions, price):
+    return _fold(query, key, slopes, positions, price, 1, root=1)
+
+
 def _query_as_it_was(query, key, slopes, positions, price):
     return _fold(query, key, slopes, positions, price, rescaled=1)
 
@@ -472,6 +476,12 @@ FOLD_ALIBI = Exercise(
             "That would be right if one divided by √head_dim. The vectors are wider "
             "now: √(head_dim + 1).",
             _narrow_root,
+        ),
+        Slip(
+            "nothing rescaled",
+            "Both are divided by √(head_dim + 1) now: multiply the slope by that, and "
+            "the query by √((head_dim + 1) / head_dim).",
+            _nothing_rescaled,
         ),
         Slip(
             "query as it was",
@@ -621,6 +631,16 @@ KERPLE_BIAS = Exercise(
             "That is KERPLE's power variant, distance^rate; here it is the "
             "logarithmic one.",
             _kerple(lambda scale, rate, distance: -scale * distance**rate),
+        ),
+        Slip(
+            "signed",
+            "A key after the query has a negative distance here, and the logarithm has "
+            "no value there: take abs().",
+            lambda scale, rate, queries, keys, price: (
+                -price
+                * scale.double()[:, None, None]
+                * (rate[:, None, None] * (queries[:, None] - keys)).log1p()
+            ),
         ),
         Slip(
             "decimal",

@@ -221,6 +221,11 @@ def _rounded_inward(dim, trained_length, base):
     return _ramp(dim, math.ceil(low), math.floor(high))
 
 
+def _rounded_to_nearest(dim, trained_length, base):
+    low, high = _edges(dim, trained_length, base)
+    return _ramp(dim, round(low), round(high))
+
+
 def _no_ramp(dim, trained_length, base):
     return 1.0 * (_over_turns(dim, trained_length, base) == 1)
 
@@ -297,6 +302,12 @@ YARN_FREQUENCIES = Exercise(
             "The edges of the ramp are rounded inward; the released code rounds the "
             "lower down and the upper up.",
             _slowed(_rounded_inward),
+        ),
+        Slip(
+            "rounded to nearest",
+            "The edges of the ramp are rounded to the nearest pair; the released code "
+            "rounds the lower down and the upper up.",
+            _slowed(_rounded_to_nearest),
         ),
         Slip(
             "no ramp",

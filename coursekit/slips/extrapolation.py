@@ -203,6 +203,16 @@ def _place(token, length, tokens):
     return token % length
 
 
+def _whole_columns(first):
+    """Take the mean over columns, as if each token could have any number before it."""
+
+    def mean_losses(losses, lengths, unit):
+        found = [losses[:, first(n) : n].double().mean() for n in lengths]
+        return torch.stack(found) * _in(unit)
+
+    return mean_losses
+
+
 def _perplexity(losses, lengths, unit):
     return _scored(_place)(losses, lengths, "nats").exp()
 
@@ -262,6 +272,18 @@ LOSS_BY_LENGTH = Exercise(
             "sum of a window",
             "That is the sum over a window; divide by the tokens, not the windows.",
             _scored(_place, total=lambda length: length),
+        ),
+        Slip(
+            "all columns",
+            "That is the mean over all columns up to the length. In a window a token "
+            "has one number of others before it: its place in the window.",
+            _whole_columns(lambda length: 0),
+        ),
+        Slip(
+            "last column",
+            "That gives every token the most that a window allows; only the last of "
+            "each window has so many before it.",
+            _whole_columns(lambda length: length - 1),
         ),
         Slip(
             "perplexity",

@@ -62,6 +62,17 @@ def _mixed_layouts(x, positions, base):
     return _by_halves(x, angles.repeat_interleave(2, dim=-1))
 
 
+def _joined_behind(x, positions, base):
+    return torch.cat(_rope(x, positions, base).unflatten(-1, (-1, 2)).unbind(-1), -1)
+
+
+def _overwritten(x, positions, base):
+    angles = position_angles(positions, x.shape[-1], base)
+    even = x[:, 0::2] * angles.cos() - x[:, 1::2] * angles.sin()
+    odd = even * angles.sin() + x[:, 1::2] * angles.cos()
+    return torch.stack((even, odd), dim=-1).flatten(-2)
+
+
 def _by_index(x, positions, base):
     return _rope(x, torch.arange(len(x)), base)
 
@@ -131,6 +142,18 @@ APPLY_ROPE = Exercise(
             "cosine and sine swapped",
             "Cosine and sine have changed places.",
             _swapped,
+        ),
+        Slip(
+            "joined behind",
+            "The turn is right, but the first of all pairs stand in front and the "
+            "second behind; stack and flatten puts each pair side by side again.",
+            _joined_behind,
+        ),
+        Slip(
+            "overwritten",
+            "The second of a pair is made from the new first one; both need the old. "
+            "Keep what you overwrite.",
+            _overwritten,
         ),
         Slip(
             "pairs of halves",
@@ -386,7 +409,7 @@ CONVERT_WEIGHT = Exercise(
     right=_by_head(_rows_moved),
     draw=_weight,
     constants={"to": ("adjacent", "halves")},
-    proved="rows moved head by head, so {to} pairs turn what was a pair before",
+    proved="rows moved head by head, into the order of the pairing named {to}",
     properties=(
         Property("rows must be the old ones in another order.", _same_rows),
         Property("a row must stay in its head.", _same_heads),
