@@ -49,7 +49,9 @@ IMPORTS = {
         *("tasks", "training", "results", "reference", "transformer"),
     },
     "measures": {"_require"},
+    "notation": set(),
     "plots": set(),
+    "controls": {"plots"},
 }
 MODULES = sorted(path.stem for path in PACKAGE.glob("*.py") if path.stem != "__init__")
 STUDIES = ["tasks", "training", "results", "reference", "experiments", "extension"]
