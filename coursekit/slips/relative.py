@@ -195,6 +195,13 @@ def _far_wrapped(query, table, offsets, order):
     return _shaw_scores(query, table, wrapped, order)
 
 
+def _not_moved_rows(query, table, offsets, order):
+    """Look up negative offsets as they are: torch counts them from the table's end."""
+    clip = len(table) // 2
+    rows = _rising(table, order)[offsets.clamp(-clip, clip)]
+    return torch.einsum("bhqd,qkd->bhqk", query, rows) / query.shape[-1] ** 0.5
+
+
 def _ends_unread(query, table, offsets, order):
     clip = len(table) // 2 - 1
     return _shaw_scores(query, table, offsets.clamp(-clip, clip), order)
@@ -253,6 +260,12 @@ SHAW_SCORES = Exercise(
             "Offsets beyond the table start again at its other end, as % does; clamp "
             "them.",
             _far_wrapped,
+        ),
+        Slip(
+            "not moved",
+            "Rows start at -clip, and a table reads a negative one from its end, "
+            "without a word. Add the clip.",
+            _not_moved_rows,
         ),
         Slip(
             "ends unread",
