@@ -180,7 +180,7 @@ def _short(value: Any) -> str:
         value = value.tolist()
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_short, value))}]"
-    return f"{value:.4g}" if isinstance(value, float) else repr(value)
+    return f"{value + 0:.4g}" if isinstance(value, float) else repr(value)  # no -0
 
 
 def _find(name: str) -> Exercise:
@@ -424,9 +424,11 @@ def _broken(
     if want.dim() == 0 and got.numel() != 1:
         return f"the result has shape {tuple(got.shape)}, but one number is asked."
     if want.dim() and got.shape != want.shape:
+        turned = sorted(got.shape) == sorted(want.shape)
+        mend = "Check the order of the axes." if turned else "What is each axis for?"
         return (
             f"the result has shape {tuple(got.shape)}, but {tuple(want.shape)} was "
-            f"expected. Check the order of the axes."
+            f"expected. {mend}"
         )
     if not _same_form(got, want):
         return f"the result is {got.dtype}, but {_KINDS[want.dtype]}"

@@ -371,6 +371,16 @@ def test_a_result_more_than_was_asked_does_not_count():
     assert checks.judge("pair_frequencies", [*kept, kept[0]], seed=8).share == 1
 
 
+def test_only_a_turned_shape_is_blamed_on_the_order_of_the_axes():
+    queries, keys = torch.tensor([5, 8]), torch.arange(9)
+    mask = keys <= queries[:, None]
+    shapes = {"Check the order of the axes": mask.T, "What is each axis for": mask[0]}
+    for words, got in shapes.items():
+        exercise, want = EXERCISES["causal_mask"], mask
+        told = checks._broken(exercise, got, want, (queries, keys), {"window": None})
+        assert words in told
+
+
 # A small case to compare with by eye
 
 
