@@ -371,6 +371,21 @@ def test_a_result_more_than_was_asked_does_not_count():
     assert checks.judge("pair_frequencies", [*kept, kept[0]], seed=8).share == 1
 
 
+@pytest.mark.parametrize("name", sorted(EXERCISES))
+def test_whole_numbers_of_the_right_shape_get_a_line_and_no_traceback(name):
+    exercise = EXERCISES[name]
+    named = checks._constants(exercise, {})
+
+    def whole(*inputs):
+        return checks._expected(exercise, exercise.right, inputs, named).long()
+
+    check = getattr(checks, f"check_{name}")
+    try:
+        check(whole if exercise.draw is not no_inputs else whole())
+    except checks.CheckFailed as failure:
+        assert "\n" not in str(failure)
+
+
 def test_only_a_turned_shape_is_blamed_on_the_order_of_the_axes():
     queries, keys = torch.tensor([5, 8]), torch.arange(9)
     mask = keys <= queries[:, None]

@@ -31,7 +31,7 @@ WRAPS = {"bare": [], "bubblewrap": bubblewrap()}
 
 
 def rows(path):
-    with open(path, encoding="utf-8", newline="") as stream:
+    with open(path, encoding="utf-8-sig", newline="") as stream:
         return list(csv.DictReader(stream))
 
 

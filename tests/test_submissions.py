@@ -1,6 +1,7 @@
 """Submissions: whose they are, of what, and what is repaired before they run."""
 
 import json
+import os
 
 import pytest
 
@@ -61,6 +62,11 @@ HALF = notebook(cell("def half(x):\n    return x / 2"))
         ("Ada Lovelace_4711_assignsubmission_file_/01_first.ipynb", "Ada Lovelace"),
         ("Ada Lovelace_4711_assignsubmission_file/x.ipynb", "Ada Lovelace"),
         ("lovelaceada_4711_815_01_first.ipynb", "lovelaceada"),
+        ("team_3_01_first.ipynb", "team_3"),
+        ("2024_11_05_gil_ex1.ipynb", "2024_11_05_gil"),
+        ("alex12_ex1.ipynb", "alex12"),
+        ("ivy_ex1.IPYNB", "ivy"),
+        (".kim_ex1.ipynb", ".kim"),
         ("lovelaceada_LATE_4711_815_01_first-3.ipynb", "lovelaceada"),
         ("ada_ex1 (1).ipynb", "ada"),
         ("Ada Lovelace - 01_first.ipynb", "Ada Lovelace"),
@@ -74,6 +80,57 @@ HALF = notebook(cell("def half(x):\n    return x / 2"))
 def test_the_student_is_found_in_folder_or_file_name(tmp_path, file, student):
     (found,) = put(tmp_path, {file: TWICE})
     assert (found.student, found.stem, found.fault) == (student, "01_first", "")
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (
+            "A L_101_assignsubmission_file/x.ipynb",
+            "A L_102_assignsubmission_file/x.ipynb",
+        ),
+        ("li_111_9001_01_first.ipynb", "li_222_9002_01_first.ipynb"),
+        ("team_3_01_first.ipynb", "team_4_01_first.ipynb"),
+        ("2024_11_05_gil_ex1.ipynb", "2024_11_05_hal_ex1.ipynb"),
+        ("alex12_ex1.ipynb", "alex34_ex1.ipynb"),
+        ("Eve/x.ipynb", "eve/x.ipynb"),
+    ],
+)
+def test_two_students_are_never_taken_for_one(tmp_path, pair):
+    found = put(tmp_path, dict.fromkeys(pair, TWICE))
+    assert len(found) == 2
+    assert len({s.student for s in found}) == 2
+    assert not [s for s in found if "another attempt" in str(s.notes)]
+
+
+def test_an_answer_wins_over_a_later_blank_copy(tmp_path):
+    blank = notebook(cell("def twice(x):\n    raise"))
+    files = {"ada/old/01_first (9).ipynb": blank, "ada/work/01_first.ipynb": TWICE}
+    (found,) = put(tmp_path / "a", files)
+    assert found.path.parent.name == "work"
+    assert found.notes[-1] == "ada/old/01_first (9).ipynb is another attempt"
+    (other,) = put(tmp_path / "b", {"eve/01_first.ipynb": blank})
+    assert "no answer was written" in other.notes
+
+
+def test_a_second_assignment_in_one_notebook_is_named(tmp_path):
+    text = notebook(
+        cell("def twice(x):\n    return 2 * x"),
+        cell("c", id="check-twice"),
+        cell("def half(x):\n    return x / 2"),
+    )
+    (found,) = put(tmp_path, {"ada/x.ipynb": text})
+    assert "it holds answers of 02_second too; ask for them apart" in found.notes
+
+
+def test_half_characters_and_other_encodings_are_read(tmp_path):
+    half = TWICE.replace("return", "'\\ud83d'; return")
+    files = {"ada/x.ipynb": half, "ben/x.ipynb": TWICE.encode("utf-16")}
+    files[os.fsdecode(b"mal\xff/x.ipynb")] = TWICE
+    found = put(tmp_path, files)
+    assert [s.fault for s in found] == ["", "", ""]
+    for one in found:
+        "".join([one.student, *(c.source for c in one.cells)]).encode()
 
 
 def test_files_that_name_nobody_are_never_one_student(tmp_path):
@@ -97,7 +154,7 @@ def test_what_cannot_be_read_does_not_hide_what_can(tmp_path):
     files = {"ada/01_first.ipynb": TWICE, "ada/01_first (1).ipynb": "{"}
     (found,) = put(tmp_path, files)
     assert not found.fault
-    assert found.notes[-1] == "01_first (1).ipynb is another attempt"
+    assert found.notes[-1] == "ada/01_first (1).ipynb is another attempt"
 
 
 def test_rubbish_of_systems_is_passed_over(tmp_path):
@@ -143,6 +200,12 @@ def test_nothing_that_is_handed_in_stops_the_reading(tmp_path):
     assert "report.pdf" in said["j"]
     assert "nothing" in said["l"]
     assert "link" in said["m"]
+
+
+def test_a_notebook_of_countless_parts_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("coursekit.classroom.submissions.PARTS", 20)
+    (found,) = put(tmp_path, {"ada/x.ipynb": '{"cells": [' + "{}," * 30 + "{}]}"})
+    assert "more than 20 parts" in found.fault
 
 
 def test_a_large_file_is_not_read(tmp_path, monkeypatch):

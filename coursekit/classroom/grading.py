@@ -27,15 +27,21 @@ from coursekit.classroom.submissions import (
     Submission,
     find_submissions,
     read_assignments,
+    readable,
 )
 from coursekit.classroom.variants import variant_constants
 
-COLUMNS = ("student", "assignment", "score", "max_score", "file", "notes")
-DEATHS = 2  # times that a submission may take the grader with it
+COLUMNS = ("student", "assignment", "score", "max_score", "file", "page", "notes")
+DEATHS = 3  # times that a submission may take the grader with it
+NOTES = 25  # for one submission
 BARE = """\
-run.py grade: WARNING: no bubblewrap here, so the students' code runs as you, with your
-files and your network. On Debian and Ubuntu: sudo apt install bubblewrap. Otherwise
-grade in a container, or as a user who owns nothing: teachers.md says how."""
+run.py grade: WARNING: the students' code runs as you, with your files and your network.
+{why} Otherwise grade in a container, or as a user who owns nothing: teachers.md says
+how."""
+MISSING = (
+    "There is no bubblewrap here. On Debian and Ubuntu: sudo apt install bubblewrap."
+)
+REFUSED = "You asked for no sandbox: leave --no-sandbox out."
 
 
 class Mark(NamedTuple):
@@ -81,7 +87,7 @@ def grade_submission(
         else:
             line = f"{name}: nothing in the notebook has this name when it has run."
             marks.append(Mark(name, 0.0, line))
-    return marks, [*submission.notes, *_borrowed(submission, assignment), *notes]
+    return marks, [*submission.notes, *notes]
 
 
 def _ours(cell: Any, assignment: Assignment) -> bool:
@@ -143,8 +149,8 @@ def grade_folder(
         raise ValueError(f"jobs is {jobs}. Give the number of processes, 1 or more.")
     submissions = list(find_submissions(folder, assignments))
     (out / "marks").mkdir(parents=True, exist_ok=True)
-    settings = _settings(out, variant, seed, assignments)
     limits = limits or Limits()
+    settings = _settings(out, variant, seed, assignments, limits)
     wrap = bubblewrap() if wrap is None else wrap
     known = {a.stem: a for a in assignments}
 
@@ -152,11 +158,12 @@ def grade_folder(
         place = out / "marks" / f"{_key(submission, settings)}.json"
         with contextlib.suppress(OSError, ValueError):
             return json.loads(place.read_text(encoding="utf-8"))
-        record = _record(submission, known.get(submission.stem))
+        record = _record(submission, known.get(submission.stem), folder)
         tries = place.with_suffix(".started")
         deaths = tries.stat().st_size if tries.exists() else 0
         if deaths >= DEATHS:
             record["fault"] = f"it ended the grader {deaths} times; grade it by hand."
+            record["open"] = True
         elif not record["fault"]:
             with tries.open("ab") as stream:
                 stream.write(b"x")
@@ -168,14 +175,19 @@ def grade_folder(
             except Stopped:  # by us: it did not end the grader
                 tries.write_bytes(b"x" * deaths)
                 raise
+            except Exception as error:  # ours, or the machine's: no mark is made of it
+                tries.write_bytes(b"x" * deaths)
+                told = f"{type(error).__name__}: {error}"
+                fault = f"not graded, run it again: {readable(told)[:300]}"
+                return record | {"fault": fault, "open": True}
             record |= {"marks": [m._asdict() for m in marks], "notes": notes}
         _write(place, json.dumps(record))
         tries.unlink(missing_ok=True)
         return record
 
     records = _all(_one, submissions, jobs, progress)
-    feedback_pages(records, out / "feedback")
-    return _tables(records, out)
+    pages = feedback_pages(records, out / "feedback")
+    return _tables(records, pages, out)
 
 
 def _all(one: Callable, submissions: list, jobs: int, progress: Callable) -> list[dict]:
@@ -201,17 +213,32 @@ def _all(one: Callable, submissions: list, jobs: int, progress: Callable) -> lis
 
 
 def _settings(
-    out: Path, variant: int | None, seed: int | None, assignments: list[Assignment]
+    out: Path,
+    variant: int | None,
+    seed: int | None,
+    assignments: list[Assignment],
+    limits: Limits,
 ) -> dict:
     """Return what all marks of this folder depend on; the seed is drawn once."""
     place = out / "batch.json"
+    before: dict = {}
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        before = dict(json.loads(place.read_text(encoding="utf-8")))
+    if before and before.get("variant") != variant:
+        raise ValueError(
+            f"{out} holds marks for the variant {before.get('variant')}, but these are "
+            f"to be made for {variant}. Give the variant that was handed out, or name "
+            f"another folder with --to."
+        )
     if seed is None:
+        seed = before.get("seed")
+    if type(seed) is not int:
         seed = secrets.randbelow(2**31)
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            seed = int(json.loads(place.read_text(encoding="utf-8"))["seed"])
-    exercises = {a.stem: list(a.exercises) for a in assignments}
+    code = hashlib.sha256(json.dumps([a.sources for a in assignments]).encode())
+    for path in sorted(Path(checks.__file__).parent.rglob("*.py")):
+        code.update(path.read_bytes())
     settings = {"seed": seed, "variant": variant, "version": __version__}
-    settings |= {"exercises": exercises}
+    settings |= {"limits": list(limits), "code": code.hexdigest()}
     _write(place, json.dumps(settings))
     return settings
 
@@ -222,27 +249,30 @@ def _key(submission: Submission, settings: dict) -> str:
     if submission.path.is_file() and not submission.path.is_symlink():
         with submission.path.open("rb") as stream:
             content = hashlib.file_digest(stream, "sha256").digest()
-    told = [submission.student, submission.stem, str(submission.path.name)]
+    told = [submission.student, submission.stem, readable(str(submission.path))]
     told += [submission.fault, *submission.notes, settings]
     return hashlib.sha256(json.dumps(told).encode() + content).hexdigest()[:40]
 
 
-def _record(submission: Submission, assignment: Assignment | None) -> dict:
+def _record(
+    submission: Submission, assignment: Assignment | None, folder: Path
+) -> dict:
     """Start the record of a submission, with no points for each exercise."""
     names = assignment.exercises if assignment else ()
     marks = [Mark(name, 0.0, f"{name}: not graded.")._asdict() for name in names]
     return {
         "student": submission.student,
         "assignment": submission.stem,
-        "file": submission.path.name,
+        "file": readable(submission.path.relative_to(folder).as_posix()),
         "notes": list(submission.notes),
+        "look": _borrowed(submission, assignment) if assignment else [],
         "fault": submission.fault,
         "marks": marks,
         "answers": {c.role: c.source for c in submission.cells if c.role in names},
     }
 
 
-def _tables(records: list[dict], out: Path) -> Path:
+def _tables(records: list[dict], pages: dict[str, str], out: Path) -> Path:
     """Write the table of scores, and one of every exercise."""
     scores, lines = io.StringIO(), io.StringIO()
     table = csv.writer(scores, lineterminator="\n")
@@ -252,15 +282,20 @@ def _tables(records: list[dict], out: Path) -> Path:
     for record in records:
         marks = record["marks"]
         score = f"{sum(mark['share'] for mark in marks):g}"
-        notes = "; ".join(filter(None, (record["fault"], *record["notes"])))
+        score = "" if record.get("open") else score
+        told = [record["fault"], *record["look"], *record["notes"]]
+        told = [note[:300] for note in told if note]
+        more = [f"and {len(told) - NOTES} more"] if len(told) > NOTES else []
         who = record["student"], record["assignment"]
-        row = (*who, score, len(marks), record["file"], notes)
+        page = pages[record["student"]]
+        notes = "; ".join([*told[:NOTES], *more])
+        row = (*who, score, len(marks), record["file"], page, notes)
         table.writerow([_safe(value) for value in row])
         for mark in marks:
             row = (*who, mark["exercise"], f"{mark['share']:g}", mark["line"])
             long.writerow([_safe(value) for value in row])
-    _write(out / "exercises.csv", lines.getvalue())
-    _write(out / "grades.csv", scores.getvalue())
+    _write(out / "exercises.csv", "\ufeff" + lines.getvalue())  # Excel needs the mark
+    _write(out / "grades.csv", "\ufeff" + scores.getvalue())
     return out / "grades.csv"
 
 
@@ -277,6 +312,22 @@ def _write(path: Path, text: str) -> None:
     os.replace(part, path)
 
 
+def _count(word: str) -> int:
+    """Read a whole number from 0 on that fits into 63 bits."""
+    number = int(word)
+    if not 0 <= number < 2**63:
+        raise argparse.ArgumentTypeError(f"{word} is not from 0 to 2^63 - 1")
+    return number
+
+
+def _amount(word: str) -> float:
+    """Read a number above 0 that is not endless."""
+    number = float(word)
+    if not 0 < number < 1e6:
+        raise argparse.ArgumentTypeError(f"{word} is not above 0 and below 1,000,000")
+    return number
+
+
 def main(words: list[str] | None = None) -> int:
     """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(prog="run.py grade", description=__doc__)
@@ -286,26 +337,30 @@ def main(words: list[str] | None = None) -> int:
         "--to", type=Path, help="where marks go; SUBMISSIONS-graded unless given"
     )
     parser.add_argument("--variant", type=int, metavar="SEED", help="as handed out")
-    parser.add_argument("--jobs", type=int, default=1, help="how many at once")
+    parser.add_argument("--jobs", type=_count, default=1, help="how many at once")
     parser.add_argument(
-        "--seed", type=int, help="of the hidden inputs; drawn unless given"
+        "--seed", type=_count, help="of the hidden inputs; drawn unless given"
     )
     usual = Limits()
     parser.add_argument(
-        "--seconds", type=float, default=usual.seconds, help="for a cell, or an answer"
+        "--seconds",
+        type=_amount,
+        default=usual.seconds,
+        help="for a cell, or an answer",
     )
     parser.add_argument(
-        "--memory", type=float, default=usual.memory / 1e9, help="in GB, of a kernel"
+        "--memory", type=_amount, default=usual.memory / 1e9, help="in GB, of a kernel"
     )
     parser.add_argument(
         "--no-sandbox", action="store_true", help="run the students' code as you"
     )
     given = parser.parse_args(words)
     at = given.submissions.resolve()
-    out = given.to or at.with_name(f"{at.name}-graded")
+    out = given.to or Path(f"{at}-graded")
     wrap = [] if given.no_sandbox else bubblewrap()
     if not wrap:
-        print(BARE, file=sys.stderr)
+        why = REFUSED if given.no_sandbox else MISSING
+        print(BARE.format(why=why), file=sys.stderr)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C
     limits = Limits(given.seconds, usual.total, int(given.memory * 1e9))
     try:
@@ -320,7 +375,7 @@ def main(words: list[str] | None = None) -> int:
             wrap=wrap,
             jobs=given.jobs,
         )
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         print(f"run.py grade: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

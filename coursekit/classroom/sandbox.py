@@ -13,10 +13,13 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from coursekit.classroom.submissions import readable
+
 GRACE = 5.0  # seconds past its own limit until a worker is ended
 START = 60.0  # seconds to import torch, on a busy machine
 WRITTEN = 100_000_000  # bytes on the pipe: the results of a notebook take 0.1 million
 RESTARTS = 8
+DISK = 200_000_000  # bytes that one submission may write, in memory
 READABLE = ("/usr", "/bin", "/lib", "/lib64", "/etc/alternatives", "/etc/ld.so.cache")
 
 
@@ -25,6 +28,10 @@ STOP = threading.Event()  # set: all workers are ended at once
 
 class Stopped(Exception):
     """The grader was interrupted; this submission is not graded."""
+
+
+class NotStarted(Exception):
+    """No worker could be started: a fault of this machine, not of a student."""
 
 
 class Limits(NamedTuple):
@@ -47,7 +54,7 @@ def bubblewrap() -> list[str]:
         return []
     command = [bwrap, "--unshare-all", "--die-with-parent", "--new-session"]
     command += ["--uid", "65534", "--gid", "65534", "--dev", "/dev", "--proc", "/proc"]
-    command += ["--tmpfs", "/tmp"]
+    command += ["--size", str(DISK), "--tmpfs", "/tmp"]
     package = Path(__file__).resolve().parents[1]
     for place in dict.fromkeys((*READABLE, sys.base_prefix, sys.prefix, package)):
         command += ["--ro-bind-try", str(place), str(place)]
@@ -82,7 +89,10 @@ def run_job(
     skip, over, notes = [], [], []
     collected: dict[str, Any] = {}
     end = time.monotonic() + limits.total
-    for _ in range(RESTARTS):
+    for attempt in range(RESTARTS + 1):
+        if attempt == RESTARTS:  # the last one: imports and answers alone
+            needed = ("imports", *exercises)
+            skip += [i for i, cell in enumerate(cells) if cell[0] not in needed]
         job = {"cells": cells, "exercises": exercises, "skip": skip, "over": over}
         job |= {"seconds": limits.seconds, "memory": limits.memory}
         job |= {"cpu": int(limits.total) + 1}
@@ -90,10 +100,12 @@ def run_job(
         at, faults, now, ready = None, [], {}, False
         for message in messages:
             ready = ready or "ready" in message
+            if not _valid(message, cells, exercises):
+                continue
             if "fault" in message:
                 faults.append(f"cell {_place(message)}: {_line(message['fault'])}")
             elif "collected" in message:
-                now[str(message.get("exercise"))] = message["collected"]
+                now[message["exercise"]] = message["collected"]
                 at = None
             elif "cell" in message or "exercise" in message:
                 at = message
@@ -107,34 +119,43 @@ def run_job(
                 f"all of it took over {limits.total:g} s",
             ]
         if not ready:
-            return collected, [*notes, f"it could not be started: {why}"]
+            raise NotStarted(why)
         if at is None:
             return collected, [*notes, *faults, why]
         if "exercise" in at:
-            name = str(at["exercise"])
+            name = at["exercise"]
             collected[name] = [{"fault": f"{name}: {why}"}]
             over.append(name)
         else:
             notes.append(f"cell {_place(at)}: {why}")
             skip.append(at["cell"])
-    return collected, [*notes, f"it ended {RESTARTS} workers, and was not tried again"]
+    return collected, [*notes, f"it ended {RESTARTS + 1} workers, and had no other"]
+
+
+def _valid(message: dict, cells: list, exercises: dict) -> bool:
+    """Tell whether a message has the form of a worker's; a student may write, too."""
+    cell, name = message.get("cell", 0), message.get("exercise")
+    inside = type(cell) is int and 0 <= cell < len(cells)
+    known = name is None or (isinstance(name, str) and name in exercises)
+    return inside and known and ("collected" not in message or name is not None)
 
 
 def _place(message: dict) -> str:
     """Name a cell by its role, or by its number from 1."""
     role, number = message.get("role"), message.get("cell")
-    return _line(role) if role else str(number + 1 if type(number) is int else "?")
+    return _line(role) if role else str(number + 1)
 
 
 def _line(text: Any) -> str:
-    return " ".join(str(text).split())[:300]
+    return readable(" ".join(str(text).split())[:300])
 
 
 def _watched(
     job: dict, limits: Limits, end: float, wrap: list[str]
 ) -> tuple[list[dict], str]:
     """Run one worker; return its messages and why it had to end, if it had to."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+    name = tempfile.mkdtemp(prefix="coursekit-")
+    try:
         os.chmod(name, 0o755)
         place = Path(name, "job.json")
         place.write_text(json.dumps(job), encoding="utf-8")
@@ -145,22 +166,24 @@ def _watched(
         finally:
             os.close(writing)
         try:
-            return _read(reading, process, limits, end)
+            most = 10_000 + 4 * len(job["cells"])
+            return _read(reading, most, limits, end)
         finally:
             _end(process)
             os.close(reading)
+    finally:
+        with contextlib.suppress(Exception):  # a maze of folders, for instance
+            shutil.rmtree(name, ignore_errors=True)
 
 
 def _started(place: Path, writing: int, wrap: list[str]) -> subprocess.Popen:
     """Start a worker in a folder of its own."""
     inside = Path("/tmp/work") if wrap else place.parent
     worker = [sys.executable, "-m", "coursekit.classroom.worker"]
-    worker += [str(inside / place.name), str(writing)]
-    if wrap:
-        worker = [*wrap, "--bind", str(place.parent), str(inside), "--chdir"] + [
-            *(str(inside), "--"),
-            *worker,
-        ]
+    worker += ["/tmp/job.json" if wrap else str(place), str(writing)]
+    if wrap:  # what it writes is gone with it
+        wrap = [*wrap, "--ro-bind", str(place), "/tmp/job.json", "--dir", str(inside)]
+        worker = [*wrap, "--chdir", str(inside), "--", *worker]
     elif os.name == "posix":
         # Between us and it stands a shell: a worker that ends its parent ends that.
         worker = ["/bin/sh", "-c", '"$@" & wait $!', "sh", *worker]
@@ -185,7 +208,7 @@ def _started(place: Path, writing: int, wrap: list[str]) -> subprocess.Popen:
 
 
 def _read(
-    reading: int, process: subprocess.Popen, limits: Limits, end: float
+    reading: int, most: int, limits: Limits, end: float
 ) -> tuple[list[dict], str]:
     """Read messages until the end, a limit, or the death of the worker."""
     messages: list[dict] = []
@@ -193,11 +216,13 @@ def _read(
     with selectors.DefaultSelector() as selector:
         selector.register(reading, selectors.EVENT_READ)
         while True:
-            while not selector.select(0.5):
-                if STOP.is_set():
-                    raise Stopped
-                if time.monotonic() > min(until, end):
-                    return messages, f"it ran for longer than {limits.seconds:g} s"
+            heard = selector.select(0.5)
+            if STOP.is_set():
+                raise Stopped
+            if time.monotonic() > min(until, end):
+                return messages, f"it ran for longer than {limits.seconds:g} s"
+            if not heard:
+                continue
             data = os.read(reading, 1 << 20)
             count += len(data)
             *lines, rest = (rest + data).split(b"\n")
@@ -212,9 +237,7 @@ def _read(
                         return messages, ""
             if not data:
                 return messages, "it ended the kernel, or ran out of memory"
-            if time.monotonic() > end:
-                return messages, "it wrote to the grader until its time was over"
-            if count > WRITTEN or len(messages) > 10_000:
+            if count > WRITTEN or len(messages) > most:
                 return messages, "it wrote to the grader"
 
 

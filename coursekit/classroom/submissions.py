@@ -6,17 +6,21 @@ what cannot be read becomes a submission with a fault in words.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-LARGEST = 50_000_000  # bytes: a notebook with pictures has 5
+LARGEST = 30_000_000  # bytes: a notebook with pictures has 5
+PARTS = 300_000  # braces: such a notebook has some thousands
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _ZIP = b"PK\x03\x04"
 _MOODLE = re.compile(r"_\d+_assignsubmission_.*$")
-_CANVAS = re.compile(r"^(?P<who>[^_]+)(?:_LATE)?_\d+_\d+_")
+_CANVAS = re.compile(r"^(?P<who>[^\W\d_][^_]*?)(?:_LATE)?_(?P<id>\d{3,})_\d{3,}_")
 _COPY = re.compile(r"^(?:copy of |kopie van |copie de |kopie von )+", re.IGNORECASE)
 _NUMBER = re.compile(r"(?: ?\((\d+)\)|-(\d+))$")
-_ROLES = ("title", "imports", "end")
+_BLANK = "no answer was written"
+_ROLES = ("title", "colab", "imports", "end")
 
 
 class Cell(NamedTuple):
@@ -38,7 +42,7 @@ class Assignment(NamedTuple):
 class Submission(NamedTuple):
     """One notebook of one student, repaired, or the reason why there is none."""
 
-    student: str
+    student: str  # a name if no other has it, or all that is known
     stem: str  # of the assignment, or "" where that is not known
     path: Path
     cells: tuple[Cell, ...]
@@ -113,19 +117,21 @@ def find_submissions(
     served = {student for student, _ in groups}
     for student, paths in others.items():
         if student not in served:
-            names = ", ".join(path.name for path in paths) or "nothing"
+            names = readable(", ".join(p.name for p in paths[:5])) or "nothing"
             fault = f"no notebook found, but {names}. Ask for the .ipynb file."
             at = paths[0] if paths else folder / student
             groups[student, ""] = [Submission(student, "", at, (), (), fault)]
     if not groups:
         raise ValueError(f"{folder} is empty: there is nothing to grade.")
+    kept = []
     for key in sorted(groups):
         *earlier, last = sorted(groups[key], key=_attempt)
         if key[1]:
-            notes = [f"{e.path.name} is another attempt" for e in earlier]
-            yield last._replace(notes=(*last.notes, *notes))
+            notes = [f"{_at(e.path, folder)} is another attempt" for e in earlier]
+            kept.append(last._replace(notes=(*last.notes, *notes)))
         else:  # of no known assignment: one row for each, so that none is lost
-            yield from (*earlier, last)
+            kept += [*earlier, last]
+    yield from _named(kept)
 
 
 def read_submission(
@@ -142,18 +148,18 @@ def read_submission(
         The submission, with a fault in words if it cannot be graded; None for a file
         that is no notebook and does not claim to be one.
     """
-    claims = ".ipynb" in path.name
+    claims = _bare(path.name) != path.name
     student = _student(path, folder, assignments)
     fault, cells = "", []
     if path.is_symlink() or not path.is_file():
-        fault = "it is a link, not a file"
+        fault = "it is a link or a device, not a file"
     elif path.stat().st_size > LARGEST:
         fault = f"it is larger than {LARGEST:,} bytes"
     else:
         try:
             cells = _load(path.read_bytes())
-        except (ValueError, RecursionError, OSError) as error:
-            fault = str(error)
+        except (ValueError, RecursionError, MemoryError, OSError) as error:
+            fault = readable(" ".join(str(error).split())[:200]) or type(error).__name__
     if fault and not claims:
         return None
     best = max(assignments, key=lambda a: _likeness(cells, a), default=None)
@@ -162,21 +168,37 @@ def read_submission(
     if fault:
         named = (a.stem for a in assignments if a.stem in path.name)
         stem = next(named, "")
-        return Submission(student, stem, path, (), (), f"{path.name}: {fault}.")
+        fault = f"{readable(path.name)}: {fault}."
+        return Submission(student, stem, path, (), (), fault)
     kept, notes = _repaired(cells, best)
+    others = [a.stem for a in assignments if a is not best and _answered(cells, a)]
+    if others:
+        notes.append(f"it holds answers of {', '.join(others)} too; ask for them apart")
+    if not _answered(cells, best):
+        notes.append(_BLANK)
     return Submission(student, best.stem, path, tuple(kept), tuple(notes))
+
+
+def _at(path: Path, folder: Path) -> str:
+    """Name a file as a teacher finds it."""
+    return readable(path.relative_to(folder).as_posix())
 
 
 def _load(data: bytes) -> list[dict]:
     """Return the cells of a notebook, each with type, metadata and source."""
     if not data.strip():
         raise ValueError("it is empty")
+    if data.count(b"{") > PARTS:
+        raise ValueError(f"it has more than {PARTS:,} parts")
     if data.startswith(_ZIP):
         raise ValueError("it is a zip archive; unpack it and put the notebook here")
     try:
-        content = json.loads(data.decode("utf-8-sig"))
+        text = data.decode("utf-16" if data[:2] in _UTF16 else "utf-8-sig")
+        content = json.loads(text)
     except UnicodeDecodeError:
         raise ValueError("it is no text in UTF-8") from None
+    except UnicodeError:
+        raise ValueError("it is no text that can be read") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"it is no notebook: {error}") from None
     cells = content.get("cells") if isinstance(content, dict) else None
@@ -186,6 +208,18 @@ def _load(data: bytes) -> list[dict]:
     if not isinstance(cells, list):
         raise ValueError("it is no notebook: it has no cells")
     return [_cell(cell) for cell in cells if isinstance(cell, dict)]
+
+
+def readable(text: str) -> str:
+    """Replace what no file can hold: half characters, names in another encoding.
+
+    Args:
+        text: Anything that a student wrote.
+
+    Returns:
+        The text, fit for UTF-8.
+    """
+    return text.encode("utf-8", "replace").decode()
 
 
 def _is_list_of_dicts(thing: Any) -> bool:
@@ -205,7 +239,7 @@ def _cell(cell: dict) -> dict:
         "cell_type": cell.get("cell_type"),
         "id": cell.get("id"),
         "metadata": metadata,
-        "source": source if isinstance(source, str) else "",
+        "source": readable(source) if isinstance(source, str) else "",
     }
 
 
@@ -239,6 +273,16 @@ def _likeness(cells: list[dict], assignment: Assignment) -> int:
     return len(roles - {"", *_ROLES})
 
 
+def _answered(cells: list[dict], assignment: Assignment) -> bool:
+    """Tell whether something was written into at least one answer."""
+    for cell in cells:
+        role = _role(cell, assignment) if cell["cell_type"] == "code" else ""
+        blank = assignment.sources.get(role, "").strip()
+        if role in assignment.exercises and _text(cell).strip() != blank:
+            return True
+    return False
+
+
 def _repaired(
     cells: list[dict], assignment: Assignment
 ) -> tuple[list[Cell], list[str]]:
@@ -257,7 +301,7 @@ def _repaired(
         if role in assignment.restored and source.strip() != original.strip():
             notes.append(f"cell {role} was changed, and ran as one of the student's")
         kept.append(Cell(role, source))
-    lost = [i for i in assignment.sources if i not in seen]
+    lost = [i for i in assignment.sources if i not in seen and i != "colab"]
     notes += [f"cell {i} was deleted" for i in lost]
     if "imports" in lost:
         kept.insert(0, Cell("imports", assignment.sources["imports"]))
@@ -266,32 +310,51 @@ def _repaired(
 
 def _hidden(path: Path, folder: Path) -> bool:
     parts = path.relative_to(folder).parts
-    return any(p.startswith(".") or p in ("__MACOSX", "Thumbs.db") for p in parts)
+    rubbish = ("__MACOSX", "Thumbs.db", ".DS_Store", ".ipynb_checkpoints", ".git")
+    return any(p.startswith("._") or p in rubbish for p in parts)
 
 
 def _student(path: Path, folder: Path, assignments: list[Assignment]) -> str:
-    """Find out whose a file is: by its folder, or else by its name."""
+    """Find out whose a file is: by its folder, or else by its name.
+
+    Numbers of a platform stay, as two students may share a name; where the rest says
+    nothing, each file is somebody of its own.
+    """
     first, *rest = path.relative_to(folder).parts
     if rest:
-        return _MOODLE.sub("", first).strip() or first
-    name = _COPY.sub("", first.split(".ipynb")[0])
+        return readable(first)
+    name = _COPY.sub("", _bare(first))
     canvas = _CANVAS.match(name)
     if canvas:
-        return canvas["who"]
+        return readable(f"{canvas['who']}_{canvas['id']}")
     name = _NUMBER.sub("", name)
-    parts = [a.stem for a in assignments] + [r"ex(?:ercise)?s?[ _-]?\d+"]
+    parts = [re.escape(a.stem) for a in assignments] + [r"ex(?:ercise)?s?[ _-]?\d+"]
     for part in parts:
-        name = re.sub(rf"[ _-]*{part}[ _-]*", " ", name, flags=re.IGNORECASE)
-    # Nobody's name is left: then each file is somebody of its own.
-    return name.strip(" _-") or path.name
+        name = re.sub(rf"(^|[ _-]+){part}($|[ _-]+)", " ", name, flags=re.IGNORECASE)
+    return readable(name.strip(" _-")) or readable(path.name)
+
+
+def _bare(name: str) -> str:
+    """Take the ending away, in any case, with what a browser may have put behind."""
+    return re.sub(r"\.ipynb(\.\w+)?$", "", name, flags=re.IGNORECASE)
+
+
+def _named(submissions: list[Submission]) -> list[Submission]:
+    """Call each student by name, without a platform's number, where that is enough."""
+    short = {s.student: _MOODLE.sub("", s.student).strip() for s in submissions}
+    short = {raw: re.sub(r"_\d{3,}$", "", name) or raw for raw, name in short.items()}
+    count = Counter(name.casefold() for name in short.values())
+    names = {raw: n if count[n.casefold()] == 1 else raw for raw, n in short.items()}
+    return [s._replace(student=names[s.student]) for s in submissions]
 
 
 def _attempt(submission: Submission) -> tuple:
-    """Order attempts: what can be read, by the platform's number, then by time."""
-    found = _NUMBER.search(submission.path.name.split(".ipynb")[0])
-    number = int(found[1] or found[2]) if found else 0
+    """Order attempts: read before unread, answered before blank, then the latest."""
+    found = _NUMBER.search(_bare(submission.path.name))
+    number = int((found[1] or found[2])[:9]) if found else 0
     try:
         time = submission.path.stat().st_mtime
     except OSError:
         time = 0.0
-    return not submission.fault, number, time, submission.path.name
+    blank = _BLANK in submission.notes
+    return not submission.fault, not blank, number, time, str(submission.path)

@@ -130,7 +130,7 @@ def answers(found: dict[str, list], job: dict) -> None:
             continue
         tell(exercise=name)
         kept = None
-        for thing in found[name][:-4:-1]:
+        for thing in found[name][:-20:-1]:  # stubs are quick
             kept = kept_of(name, thing, exercise, job["seconds"])
             if not re.search("not done yet", str(kept[0].get("fault", ""))):
                 break

@@ -265,6 +265,10 @@ def _keys_by_index(slopes, queries, keys):
     return _symmetric(slopes, queries, torch.arange(len(keys)))
 
 
+def _both_by_index(slopes, queries, keys):
+    return _symmetric(slopes, torch.arange(len(queries)), torch.arange(len(keys)))
+
+
 def _squared(slopes, queries, keys):
     return -slopes * (keys - queries[:, None]).square()
 
@@ -323,8 +327,8 @@ ALIBI_LOGITS = Exercise(
         ),
         Slip(
             "no price",
-            "No step costs anything. Was the bias built for the queries alone? With "
-            "one query that is 0 and fits any cache.",
+            "No step costs anything: was one number added to a whole row? A softmax "
+            "does not see it.",
             _with_bias(_no_price),
         ),
         Slip(
@@ -343,6 +347,12 @@ ALIBI_LOGITS = Exercise(
             "Keys are counted 0, 1, 2, … although their positions have gaps. Use "
             "key_positions.",
             _with_bias(_keys_by_index),
+        ),
+        Slip(
+            "both by index",
+            "Queries and keys are both counted from 0; use the positions that are "
+            "given.",
+            _with_bias(_both_by_index),
         ),
         Slip(
             "squared",
@@ -381,13 +391,21 @@ def _long_texts(generator, size, price):
     return query, key, _drawn_slopes(generator, heads), steps.cumsum(0)
 
 
+_TURNED_PAIR, _ONE_TENSOR, _TWO_WIDTHS = -1.0, -2.0, -3.0  # instead of weights
+
+
 def _folded_weights(result, query, key, slopes, positions):
     """Attend as torch does by default: √ of the width, here with the causal mask."""
-    if isinstance(result, torch.Tensor) and result.dim() == 4:
-        raise TypeError  # no pair
+    rows, keys = query[..., 0].numel(), len(positions)
+    if getattr(result, "ndim", 0) == 4:
+        return torch.full((rows, keys), _ONE_TENSOR).double()
     if not isinstance(result, tuple | list) or len(result) != 2:
         return result
     asks, answers = (_tensor(side).double() for side in result)
+    if (asks.shape[-2], answers.shape[-2]) == (keys, query.shape[-2]):
+        return torch.full((rows, keys), _TURNED_PAIR).double()
+    if asks.shape[-1] != answers.shape[-1]:
+        return torch.full((rows, keys), _TWO_WIDTHS).double()
     logits = asks @ answers.mT / asks.shape[-1] ** 0.5
     ahead = _ahead(positions[-query.shape[-2] :], positions)
     return logits.masked_fill(ahead, -math.inf).softmax(dim=-1).flatten(0, -2)
@@ -447,6 +465,18 @@ def _slope_on_both(query, key, slopes, positions, price):
     asks, answers = _fold(query, key, slopes, positions, price)
     answers[..., -1] *= price * slopes[:, None]
     return asks, answers
+
+
+def _key_first(query, key, slopes, positions, price):
+    return _fold(query, key, slopes, positions, price)[::-1]
+
+
+def _query_alone(query, key, slopes, positions, price):
+    return _fold(query, key, slopes, positions, price)[0]
+
+
+def _one_side_wider(query, key, slopes, positions, price):
+    return _fold(query, key, slopes, positions, price)[0], key
 
 
 def _rounded(query, key, slopes, positions, price):
@@ -529,6 +559,21 @@ FOLD_ALIBI = Exercise(
             "Positions are rounded to half precision, where 257 does not exist. Keep "
             "them in float32.",
             _rounded,
+        ),
+        Slip(
+            "key first",
+            "A pair is expected, query first, then key; here they have changed places.",
+            _key_first,
+        ),
+        Slip(
+            "one tensor",
+            "One tensor came back; return both: query, key.",
+            _query_alone,
+        ),
+        Slip(
+            "one side wider",
+            "Query and key differ in width; each gets one feature more.",
+            _one_side_wider,
         ),
     ),
 )
@@ -647,6 +692,13 @@ KERPLE_BIAS = Exercise(
             "The logarithm has base 10; the natural one is meant.",
             _kerple(
                 lambda scale, rate, distance: -scale * (1 + rate * distance).log10()
+            ),
+        ),
+        Slip(
+            "of two",
+            "The logarithm has base 2; the natural one is meant.",
+            _kerple(
+                lambda scale, rate, distance: -scale * (1 + rate * distance).log2()
             ),
         ),
         Slip(

@@ -75,6 +75,10 @@ def _scaled_after_softmax(query, key, value, temperature):
     return weights / query.shape[-1] ** 0.5 @ value
 
 
+def _weights_alone(query, key, value, temperature):
+    return attention(query / temperature, key, value).weights
+
+
 def _between_values(got, query, key, value, temperature):
     low, high = value.amin(-2, keepdim=True), value.amax(-2, keepdim=True)
     return bool(((got >= low - 1e-4) & (got <= high + 1e-4)).all())
@@ -149,6 +153,12 @@ ATTENTION = Exercise(
             "The scale comes after the softmax, so rows no longer sum to 1; divide "
             "the scores.",
             _scaled_after_softmax,
+        ),
+        Slip(
+            "weights alone",
+            "These are the weights; they must still average the values: weights @ "
+            "value.",
+            _weights_alone,
         ),
     ),
 )

@@ -69,6 +69,19 @@ def _interpolated(lengths, dim, base, factor, trained_length):
     return pair_frequencies(dim, base) / scale[:, None]
 
 
+def _real_rows(found, lengths, dim):
+    """Put NaN into a row that is not real: a base below 0 gives no speeds."""
+    found = torch.as_tensor(found.copy() if hasattr(found, "copy") else found)
+    exact = not (found.is_floating_point() or found.is_complex())
+    if exact or found.shape != (len(lengths), dim // 2):
+        return found
+    lost = found.isnan()
+    if found.is_complex():
+        lost |= found.imag.abs() > 1e-6 * found.abs()
+        found = found.real
+    return found.masked_fill(lost.any(-1, keepdim=True), torch.nan)
+
+
 def _plain_within(got, lengths, dim, base, factor, trained_length):
     within = [i for i, length in enumerate(lengths) if length <= trained_length]
     plain = pair_frequencies(dim, base)
@@ -82,6 +95,7 @@ DYNAMIC_FREQUENCIES = Exercise(
     "dim / 2) radians per position",
     right=_dynamic,
     draw=_texts_in_turn,
+    view=_real_rows,
     constants={
         "base": (10_000.0, 2_000.0),
         "factor": (4.0, 2.0, 3.0),
@@ -112,8 +126,8 @@ DYNAMIC_FREQUENCIES = Exercise(
         ),
         Slip(
             "below training",
-            "A text shorter than {trained_length} changes the base, which may even "
-            "turn negative. There nothing changes.",
+            "The formula is used below {trained_length}, too, where a falls below 1 or "
+            "even below 0. Up to {trained_length} the base stays.",
             _each(lambda length, trained, factor: 1 + factor * (length / trained - 1)),
         ),
         Slip(
@@ -452,35 +466,45 @@ def _config(generator, kind):
     """Draw a config of a kind; what one leaves out, the next one needs."""
     heads, width = whole(generator, 3, 9), 16 * whole(generator, 2, 9)
     trained, factor = 512 * whole(generator, 2, 17), whole(generator, 2, 9)
+    base = 1_000.0 * whole(generator, 20, 900)
     config = {
         "hidden_size": heads * width,
         "num_attention_heads": heads,
-        _LONGEST: trained if kind in ("plain", "linear") else factor * trained,
+        _LONGEST: trained if kind in _NOT_LONGER else factor * trained,
     }
-    base = 1_000.0 * whole(generator, 20, 900)
-    if kind == "plain":
-        config |= {"rope_theta": base, "rope_scaling": None}
-    elif kind == "yarn":
-        entry = {"type": "yarn", "factor": float(factor), _ORIGINAL: trained}
-        config |= {"rope_theta": base, "head_dim": width + 16, "rope_scaling": entry}
-    elif kind == "no factor":
-        entry = {"rope_type": "yarn", "rope_theta": base, _ORIGINAL: trained}
-        config |= {"head_dim": None, "rope_parameters": entry}
-        config |= {"partial_rotary_factor": 0.5}
-    elif kind == "linear":
-        config |= {"rope_scaling": {"rope_type": "linear", "factor": float(factor)}}
-        config |= {"partial_rotary_factor": 0.25}
-    else:
-        entry = {"type": "longrope", "factor": float(factor)}
-        config |= {"rope_theta": base, _ORIGINAL: trained, "rope_scaling": entry}
-    return config
+    return config | _settings(kind, width, base, float(factor), trained)
 
 
-_KINDS = ("plain", "yarn", "no factor", "linear", "original beside")
+def _settings(kind, width, base, factor, trained):
+    """Write what settles the frequencies, where a config of the kind has it."""
+    beside, scaled = {"rope_theta": base}, {"factor": factor}
+    original, half = {_ORIGINAL: trained}, {"partial_rotary_factor": 0.5}
+    yarn = {"rope_type": "yarn"} | beside | original
+    linear = {"rope_type": "linear"} | scaled
+    older = {"type": "yarn"} | scaled | original
+    return {
+        "plain": beside | {"rope_scaling": None},
+        "no base": {"rope_theta": None},
+        "linear": {"rope_scaling": linear, "partial_rotary_factor": 0.25},
+        "yarn": beside | {"head_dim": width + 16, "rope_scaling": older},
+        "no factor": half | {"head_dim": None, "rope_parameters": yarn},
+        "share within": {
+            "rope_scaling": None,
+            "rope_parameters": yarn | scaled | half,
+        },
+        "original beside": beside
+        | original
+        | {"rope_scaling": {"type": "longrope"} | scaled},
+    }[kind]
+
+
+_NOT_LONGER = ("plain", "linear", "no base")
+_KINDS = (*_NOT_LONGER, "yarn", "no factor", "share within", "original beside")
 
 
 def _configs(generator, size, default_base):
-    kinds = list(_KINDS) + [_KINDS[whole(generator, 0, 5)] for _ in range(size)]
+    more = [whole(generator, 0, len(_KINDS)) for _ in range(size)]
+    kinds = list(_KINDS) + [_KINDS[i] for i in more]
     order = torch.randperm(len(kinds), generator=generator).tolist()
     return ([_config(generator, kinds[i]) for i in order],)
 
@@ -489,9 +513,28 @@ def _entry(config):
     return config.get("rope_scaling") or config.get("rope_parameters") or {}
 
 
+def _given(config):
+    """Lay a config flat, without what is None."""
+    flat = {**config, **_entry(config)}
+    return {key: value for key, value in flat.items() if value is not None}
+
+
 def _found(config, default_base):
-    _, _, found = rope_config.read({"rope_theta": default_base, **config})
+    given = {key: value for key, value in config.items() if value is not None}
+    _, _, found = rope_config.read({"rope_theta": default_base, **given})
     return [found[name] for name in ("dim", "base", "factor", "trained_length")]
+
+
+def _none_as_nan(rows, configs):
+    """Put NaN where a list has None: no number was found."""
+    if not isinstance(rows, list):
+        return rows
+    return [
+        [torch.nan if value is None else value for value in row]
+        if isinstance(row, list | tuple)
+        else row
+        for row in rows
+    ]
 
 
 def _reading(**wrong):
@@ -513,15 +556,30 @@ def _shared(config):
 
 
 def _divided_width(config, default_base):
-    return _shared(config) * config.get("partial_rotary_factor", 1)
+    return _shared(config) * _given(config).get("partial_rotary_factor", 1)
 
 
 def _whole_head(config, default_base):
     return config.get("head_dim") or _shared(config)
 
 
+def _share_beside(config, default_base):
+    share = config.get("partial_rotary_factor") or 1
+    return _whole_head(config, default_base) * share
+
+
+def _share_within(config, default_base):
+    share = _entry(config).get("partial_rotary_factor") or 1
+    return _whole_head(config, default_base) * share
+
+
 def _base_beside(config, default_base):
-    return config.get("rope_theta", default_base)
+    return config.get("rope_theta") or default_base
+
+
+def _base_as_given(config, default_base):
+    base = {**config, **_entry(config)}.get("rope_theta", default_base)
+    return math.nan if base is None else base
 
 
 def _trained_in_entry(config, default_base):
@@ -537,6 +595,22 @@ def _older_entry(configs, default_base):
     return _reading()(newer, default_base)
 
 
+def _entry_of_none(configs, default_base):
+    taken = [
+        config | {"rope_parameters": None} if "rope_scaling" in config else config
+        for config in configs
+    ]
+    return _reading()(taken, default_base)
+
+
+def _columns_swapped(configs, default_base):
+    return _reading()(configs, default_base)[:, [0, 2, 1, 3]]
+
+
+def _last_columns_swapped(configs, default_base):
+    return _reading()(configs, default_base)[:, [0, 1, 3, 2]]
+
+
 READ_CONFIGS = Exercise(
     name="read_configs",
     stem="context_extension",
@@ -544,6 +618,7 @@ READ_CONFIGS = Exercise(
     "factor, trained length",
     right=_reading(),
     draw=_configs,
+    view=_none_as_nan,
     constants={"default_base": (10_000.0, 5_000.0, 15_000.0)},
     proved="widths, bases, factors and trained lengths, wherever a config has them",
     slips=(
@@ -560,6 +635,18 @@ READ_CONFIGS = Exercise(
             _reading(dim=_whole_head),
         ),
         Slip(
+            "share beside",
+            "partial_rotary_factor is read beside the entry alone; it may stand "
+            "within.",
+            _reading(dim=_share_beside),
+        ),
+        Slip(
+            "share within",
+            "partial_rotary_factor is read within the entry alone; it may stand "
+            "beside it.",
+            _reading(dim=_share_within),
+        ),
+        Slip(
             "default base",
             "The base is {default_base:,.0f} throughout; that is for configs that give "
             "none.",
@@ -570,6 +657,12 @@ READ_CONFIGS = Exercise(
             "The base is read beside the entry alone; it may stand within "
             "rope_parameters.",
             _reading(base=_base_beside),
+        ),
+        Slip(
+            "base None",
+            "A rope_theta of None counts as absent: get(key, default) gives None "
+            "there, since the key exists.",
+            _reading(base=_base_as_given),
         ),
         Slip(
             "no factor is 1",
@@ -603,6 +696,22 @@ READ_CONFIGS = Exercise(
             "older entry",
             "Only rope_scaling is read; newer configs have rope_parameters.",
             _older_entry,
+        ),
+        Slip(
+            "entry of None",
+            "Where rope_scaling is None, the entry is lost that stands under "
+            "rope_parameters: get(key, other) takes other only if the key is missing.",
+            _entry_of_none,
+        ),
+        Slip(
+            "base and factor swapped",
+            "Base and factor have changed places; the base comes first.",
+            _columns_swapped,
+        ),
+        Slip(
+            "last columns swapped",
+            "Factor and trained length have changed places; the length comes last.",
+            _last_columns_swapped,
         ),
     ),
 )

@@ -25,26 +25,47 @@ def _around_the_edge(generator, size, width):
     return queries, keys[torch.randperm(len(keys), generator=generator)]
 
 
+_FINITE, _LARGE = 0.5, 1e-3  # marks of numbers that stand in place of -inf
+
+
 def _weight_left(bias, queries, keys):
-    """Take what a bias leaves of a weight: 1, or 0 where it hides."""
+    """Take what a bias leaves of a weight: 1, or 0 where it hides.
+
+    Finite numbers far below 0 leave a mark: a large one, or one that may not hide.
+    """
     bias = torch.as_tensor(bias.copy() if hasattr(bias, "copy") else bias)
     other = bias.dtype == torch.bool or bias.dtype.is_complex
     if other or bias.numel() != len(queries) * len(keys):
         return bias
-    return bias.double().exp()
+    bias = bias.double()
+    finite = bias.masked_fill(bias == -math.inf, 0)
+    left = bias.exp().masked_fill(finite < -1.5, _FINITE)
+    return left.masked_fill(finite < -1e8, _LARGE)
 
 
-def _hidden_where(far):
+def _hidden_where(far, number=-math.inf):
     """Hide where a function of (offsets, width) is true."""
 
     def bias(queries, keys, width):
         offsets = relative_positions(queries, keys)
-        return torch.zeros(offsets.shape).masked_fill(far(offsets, width), -math.inf)
+        return torch.zeros(offsets.shape).masked_fill(far(offsets, width), number)
 
     return bias
 
 
-_window = _hidden_where(lambda offsets, width: offsets <= -width)
+def _far(offsets, width):
+    return offsets <= -width
+
+
+def _far_or_ahead(offsets, width):
+    return (offsets <= -width) | (offsets > 0)
+
+
+def _outside_a_band(offsets, width):
+    return offsets.abs() >= width
+
+
+_window = _hidden_where(_far)
 
 
 def _by_index(queries, keys, width):
@@ -90,15 +111,24 @@ WINDOW_BIAS = Exercise(
     view=_weight_left,
     constants={"width": (4, 3, 6)},
     conventions={
-        "the future is hidden, too": _hidden_where(
-            lambda offsets, width: (offsets <= -width) | (offsets > 0)
+        "the future is hidden, too": _hidden_where(_far_or_ahead),
+        "a band: far ahead is hidden, too": _hidden_where(_outside_a_band),
+        "a large negative number instead of -inf": _hidden_where(_far, -1e9),
+        "a large negative number instead of -inf, in the future, too": _hidden_where(
+            _far_or_ahead, -1e9
         ),
-        "a band: far ahead is hidden, too": _hidden_where(
-            lambda offsets, width: offsets.abs() >= width
+        "a large negative number instead of -inf, far ahead, too": _hidden_where(
+            _outside_a_band, -1e9
         ),
     },
     proved="{width} positions in sight, the query's own among them, from any start",
-    properties=(Property("a token must see itself.", _itself),),
+    properties=(
+        Property("a token must see itself.", _itself),
+        Property(
+            "what is out of sight has a finite number; only -inf hides for certain.",
+            lambda got, *inputs, width: not bool((got == _FINITE).any()),
+        ),
+    ),
     slips=(
         Slip(
             "one too many",
@@ -137,6 +167,11 @@ WINDOW_BIAS = Exercise(
             "minus one",
             "Far scores are only 1 lower, and their weights not 0. Use -inf.",
             _minus_one,
+        ),
+        Slip(
+            "finite",
+            "Small as such a weight is, it is not 0, and a high score brings it back.",
+            _hidden_where(_far, -20.0),
         ),
         Slip(
             "times infinity",
@@ -217,6 +252,10 @@ def _perplexity(losses, lengths, unit):
     return _scored(_place)(losses, lengths, "nats").exp()
 
 
+def _times_log_of_two(losses, lengths, unit):
+    return _scored(_place)(losses, lengths, "nats") * math.log(2)
+
+
 LOSS_BY_LENGTH = Exercise(
     name="loss_by_length",
     stem="extrapolation",
@@ -289,6 +328,12 @@ LOSS_BY_LENGTH = Exercise(
             "perplexity",
             "That is the perplexity; the mean loss itself is asked, in {unit}.",
             _perplexity,
+        ),
+        Slip(
+            "times ln 2",
+            "Losses are multiplied by ln 2. Bits are nats divided by it, and nats stay "
+            "as they are; here it is {unit}.",
+            _times_log_of_two,
         ),
     ),
 )

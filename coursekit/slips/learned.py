@@ -111,7 +111,7 @@ STRETCH_TABLE = Exercise(
     right=_stretched,
     draw=_short_table,
     constants={"kept": (2, 1, 3, 4)},
-    proved="the first {kept} stay, the others are spread evenly from end to end",
+    proved="rows kept: {kept}, the others are spread evenly from end to end",
     properties=(
         Property("the rows to be kept have changed.", _keeps_the_first),
         Property(
@@ -171,8 +171,8 @@ STRETCH_TABLE = Exercise(
         ),
         Slip(
             "all stretched",
-            "All rows are stretched; the first {kept} are no places of a text, so they "
-            "stay and the rest is stretched.",
+            "All rows are stretched, also those to be kept ({kept}). They are no "
+            "places of a text, so the rest alone is stretched.",
             _all_stretched,
         ),
         Slip(
@@ -230,6 +230,10 @@ def _no_offset(mask, new, padding_id):
     return _rows(mask, new, padding_id) - padding_id - 1
 
 
+def _the_count_alone(mask, new, padding_id):
+    return _all_rows(mask, 0)[:, -new:]
+
+
 def _on_the_row_of_padding(mask, new, padding_id):
     return (positions_from_mask(mask) + padding_id)[:, -new:]
 
@@ -262,7 +266,8 @@ TABLE_ROWS = Exercise(
     right=_rows,
     draw=_texts_in_a_cache,
     constants={"padding_id": (1, 3, 2, 4)},
-    proved="real tokens are counted from row {padding_id} + 1, a cached step goes on",
+    proved="real tokens are counted from the row after {padding_id}, a cached step "
+    "goes on",
     properties=(Property("a token reads the row of padding.", _padding_apart),),
     slips=(
         Slip(
@@ -288,6 +293,12 @@ TABLE_ROWS = Exercise(
             "The offset is missing: the first token has 0 and padding -1, which reads "
             "the last row of a table. Add {padding_id} + 1.",
             _no_offset,
+        ),
+        Slip(
+            "count alone",
+            "padding_id is never added: this is the count alone, from 1. Padding reads "
+            "row {padding_id} and the first token the row after it.",
+            _the_count_alone,
         ),
         Slip(
             "on the row of padding",

@@ -377,6 +377,41 @@ def _not_over_exact(offsets, num_buckets, max_distance, bidirectional):
     return _both_ways(offsets, num_buckets, bidirectional, bucket)
 
 
+def _maximum_not_over_exact(offsets, num_buckets, max_distance, bidirectional):
+    def bucket(distance, n):
+        growth = torch.log(distance.clamp(min=1).double() / (n // 2))
+        far = n // 2 + (growth / math.log(max_distance) * (n // 2)).long()
+        return torch.where(distance < n // 2, distance, far.clamp(max=n - 1))
+
+    return _both_ways(offsets, num_buckets, bidirectional, bucket)
+
+
+def _half_not_added(offsets, num_buckets, max_distance, bidirectional):
+    def bucket(distance, n):
+        far = _steps(distance, n // 2, max_distance).long()
+        return torch.where(distance < n // 2, distance, far.clamp(max=n - 1))
+
+    return _both_ways(offsets, num_buckets, bidirectional, bucket)
+
+
+def _rounded_up(offsets, num_buckets, max_distance, bidirectional):
+    def bucket(distance, n):
+        far = n // 2 + _steps(distance, n // 2, max_distance).ceil().long()
+        return torch.where(distance < n // 2, distance, far.clamp(max=n - 1))
+
+    return _both_ways(offsets, num_buckets, bidirectional, bucket)
+
+
+def _quarter_exact(offsets, num_buckets, max_distance, bidirectional):
+    def bucket(distance, n):
+        exact = n // 4
+        share = _steps(distance, exact, max_distance) / exact
+        far = exact + (share * (n - exact)).long()
+        return torch.where(distance < exact, distance, far.clamp(max=n - 1))
+
+    return _both_ways(offsets, num_buckets, bidirectional, bucket)
+
+
 def _no_minimum(offsets, num_buckets, max_distance, bidirectional):
     def bucket(distance, n):
         far = n // 2 + _steps(distance, n // 2, max_distance).long()
@@ -467,10 +502,32 @@ T5_BUCKET = Exercise(
             _rounded,
         ),
         Slip(
+            "rounded up",
+            "Steps are rounded up; cut the fraction off.",
+            _rounded_up,
+        ),
+        Slip(
             "not over the exact ones",
             "The logarithm starts at distance 1; divide distance and max_distance by "
             "the number of exact buckets first.",
             _not_over_exact,
+        ),
+        Slip(
+            "maximum not over the exact ones",
+            "Far buckets are too wide: divide max_distance by n / 2 first, as the "
+            "distance, with n the buckets of its direction.",
+            _maximum_not_over_exact,
+        ),
+        Slip(
+            "half not added",
+            "Far distances begin again at bucket 0; add the exact ones, n / 2 of them.",
+            _half_not_added,
+        ),
+        Slip(
+            "quarter exact",
+            "Too few buckets hold one distance each: it is half of those that a "
+            "direction has, not a quarter.",
+            _quarter_exact,
         ),
         Slip(
             "no minimum",
@@ -572,7 +629,11 @@ RELATIVE_SHIFT = Exercise(
     constants={"order": ORDERS},
     proved="past and future from the query's own row, columns counted by {order}",
     properties=(
-        Property("a row holds what its query does not have.", _of_its_own_row),
+        Property(
+            "some numbers are not of this query's row. Is the future masked? Nothing "
+            "is, here.",
+            _of_its_own_row,
+        ),
     ),
     slips=(
         Slip(

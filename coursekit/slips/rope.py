@@ -265,6 +265,11 @@ ROPE_SCORES = Exercise(
             _scores(_rope, _clockwise),
         ),
         Slip(
+            "different pairings",
+            "Query and key use different pairings.",
+            _scores(_rope, _halves),
+        ),
+        Slip(
             "not turned",
             "Nothing turns: a score is the same at all positions.",
             _scores(_as_it_was),

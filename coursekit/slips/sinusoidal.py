@@ -553,7 +553,8 @@ RECOVER_OFFSET = Exercise(
     slips=(
         Slip(
             "first minus second",
-            "The sign is turned: an offset is second minus first.",
+            "The sign is turned: an offset is second minus first. Or has atan2 the "
+            "cosine first? It is atan2(sine, cosine).",
             _first_minus_second,
         ),
         Slip(

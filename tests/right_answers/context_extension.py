@@ -105,7 +105,9 @@ def configs_by_steps(configs, default_base):
         config = {key: value for key, value in config.items() if value is not None}
         entry = config.get("rope_scaling", config.get("rope_parameters", {}))
         width = config["hidden_size"] / config["num_attention_heads"]
-        width = config.get("head_dim", width) * config.get("partial_rotary_factor", 1)
+        share = config.get("partial_rotary_factor", 1)
+        share = entry.get("partial_rotary_factor", share)
+        width = config.get("head_dim", width) * share
         longest = config["max_position_embeddings"]
         trained = config.get("original_max_position_embeddings", longest)
         trained = entry.get("original_max_position_embeddings", trained)
@@ -128,7 +130,7 @@ def configs_laid_flat(configs, default_base):
         )
         return [
             int(width * flat.get("partial_rotary_factor", 1.0)),
-            flat.get("rope_theta", default_base),
+            flat.get("rope_theta") or default_base,
             flat.get("factor", flat["max_position_embeddings"] / trained),
             trained,
         ]
