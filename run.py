@@ -6,6 +6,8 @@
     python run.py refresh [notebook]    execute all notebooks, or those named, again
     python run.py exercises             make exercises/ from solutions/; --variant SEED
     python run.py grade SUBMISSIONS     grade a folder of notebooks; teachers.md
+    python run.py release [OWNER/REPO]  stamp links and Colab cells, build a wheel
+    python run.py doctor                say what is installed and what is wrong with it
 
 The first call makes an environment in .venv, or in the folder that COURSE_VENV
 names; later calls start in seconds. Further words go to the program behind:
@@ -28,6 +30,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import platform
 import re
 import shutil
 import signal
@@ -553,6 +556,25 @@ def merged(outputs):
     return kept
 
 
+def release(words):
+    """Stamp address and version wherever they stand, and build a wheel into dist/."""
+    python, folder = prepare(TEACHERS), environment_folder()
+    command = [str(python), "-m", "coursekit.classroom.release", str(REPOSITORY)]
+    variables = {**child_environment(folder), **REPEATABLE}
+    done = subprocess.run([*command, *words], cwd=REPOSITORY, env=variables)
+    if done.returncode or not {"--check", "-h", "--help"}.isdisjoint(words):
+        return done.returncode
+    place = REPOSITORY / "dist"
+    place.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place) as name:
+        wheel = [str(python), "-m", "pip", "wheel", "--no-deps", "-w", name, "."]
+        step([*wheel, "--retries", "2", "--disable-pip-version-check"], folder)
+        for made in Path(name).glob("*.whl"):
+            os.replace(made, place / made.name)
+            say(f"dist/{made.name}: built")
+    return 0
+
+
 def exercises(words):
     """Make exercise notebooks from the solutions."""
     return classroom("exercises", words)
@@ -571,12 +593,208 @@ def classroom(module, words):
     return become([*command, str(REPOSITORY / "solutions"), *words], variables, here)
 
 
+# ---- the doctor --------------------------------------------------------------------
+
+SHOWN = ("torch", "numpy", "matplotlib", "jupyterlab", "ipywidgets")
+PROBE = """
+import importlib.metadata, importlib.util, json, pathlib, re
+versions = {}
+for found in importlib.metadata.distributions():
+    name = re.sub("[-_.]+", "-", found.metadata["Name"] or "").lower()
+    versions[name] = sorted({*versions.get(name, ()), found.version})
+course = importlib.util.find_spec("coursekit")
+torch, cuda = importlib.util.find_spec("torch"), None
+if torch and torch.origin:
+    text = pathlib.Path(torch.origin).with_name("version.py").read_text("utf-8")
+    cuda = re.search("^cuda.*= *'([^']+)'", text, re.MULTILINE)
+try:
+    from jupyter_client.kernelspec import KernelSpecManager
+    kernel = KernelSpecManager().get_kernel_spec("python3").argv[0]
+except Exception:
+    kernel = ""
+print(json.dumps({"versions": versions, "course": course and course.origin,
+                  "cuda": cuda and cuda[1], "kernel": kernel}))
+"""
+
+
+def doctor(words):
+    """Say what this set-up is made of, and what is wrong with it; install nothing."""
+    if words:
+        raise Fault(f"doctor takes no further words, but there is {words[0]}.")
+    folder = environment_folder()
+    try:
+        state, usable, faults = examine(folder)
+    except Fault as fault:
+        state, usable, faults = "not usable", False, [str(fault)]
+    found = probe(folder) if usable else {}
+    if found:
+        faults += package_faults(folder, found)
+    elif usable:
+        faults.append(f"{python_of(folder)} does not run. {anew(folder)}")
+    faults += surrounding_faults(folder, usable)
+    for name, value in particulars(folder, state, found).items():
+        say(f"{name:<12} {value}")
+    for fault in faults:
+        say(f"fault: {fault}")
+    say(f"{len(faults)} to mend." if faults else "No fault found.")
+    return 1 if faults else 0
+
+
+def anew(folder):
+    """Return the sentence that mends an environment which somebody changed."""
+    return f"Remove the folder {folder}, and run: python run.py lab"
+
+
+def examine(folder):
+    """Return the state of an environment, whether it can be probed, and its faults."""
+    refuse_foreign(folder)
+    stamp, wanted = read_stamp(folder), wanted_stamp(folder)
+    if not stamp:
+        return "none yet; python run.py lab makes it", False, []
+    if stamp == UNFINISHED:
+        with contextlib.suppress(OSError), open(folder / LOCK, "r+b") as lock:
+            if not try_lock(lock):
+                return "being set up by another run.py", False, []
+        fault = f"the set-up of {folder} was stopped half-way."
+        return "unfinished", False, [fault + " Run: python run.py lab"]
+    if not python_of(folder).exists():
+        fault = f"{folder} has lost its Python."
+        return "broken", False, [fault + " Run, to make it again: python run.py lab"]
+    if stamp in (wanted, wanted_stamp(folder, TEACHERS)):
+        return "ready", True, []
+    return "outdated", True, [outdated(folder, stamp.split("\n"), wanted.split("\n"))]
+
+
+def outdated(folder, stamp, wanted):
+    """Say what an environment was made for, and what brings it up to date."""
+    if stamp[0] != wanted[0]:
+        return (
+            f"{folder} was made for {stamp[0]}, and this is {wanted[0]}. Start run.py "
+            "with that one, or make the environment again by: python run.py lab"
+        )
+    if stamp[1] != wanted[1]:
+        return (
+            f"{folder} was made as {stamp[1]} and moved. Run, to make it again: "
+            "python run.py lab"
+        )
+    return (
+        f"{folder} is older than pyproject.toml or constraints.txt. Run, to bring it "
+        "up to date: python run.py lab"
+    )
+
+
+def probe(folder):
+    """Ask the Python of an environment what it would import; {} if it cannot say."""
+    try:
+        done = subprocess.run(
+            [str(python_of(folder)), "-P", "-c", PROBE],
+            env=child_environment(folder),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            encoding="utf-8",
+            timeout=120,
+        )
+        return json.loads(done.stdout) if done.returncode == 0 else {}
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return {}
+
+
+def package_faults(folder, found):
+    """Return the faults among the packages of an environment."""
+    faults = []
+    for name, versions in sorted(found["versions"].items()):
+        if len(versions) > 1:
+            two = " and ".join(versions)
+            faults.append(f"{name} is there in two versions, {two}. {anew(folder)}")
+    for name in SHOWN:
+        has, tested = found["versions"].get(name, []), pins(name)
+        if len(has) < 2 and not tested & {version.split("+")[0] for version in has}:
+            told = has[0] if has else "missing"
+            right = " or ".join(sorted(tested)) or "no version"
+            faults.append(f"{name} is {told}, and {right} is tested. {anew(folder)}")
+    if found["course"] != str(REPOSITORY / "coursekit" / "__init__.py"):
+        place = found["course"] or "nowhere"
+        faults.append(
+            f"coursekit is imported from {place}, and not from {REPOSITORY}. "
+            + anew(folder)
+        )
+    if found["cuda"] and os.environ.get("COURSE_CUDA", "0") in ("", "0"):
+        faults.append(
+            f"torch is the build for CUDA {found['cuda']}, which the course does not "
+            f"need. Keep it by COURSE_CUDA=1, or get the CPU build: {anew(folder)}"
+        )
+    kernel = Path(found["kernel"])
+    if kernel.stem not in ("python", "python3") or (
+        kernel.is_absolute() and kernel.parent != python_of(folder).parent
+    ):
+        told = found["kernel"] or "missing"
+        faults.append(f"the notebooks' kernel python3 is {told}. {anew(folder)}")
+    return faults
+
+
+def pins(name):
+    """Return the versions of a package in constraints.txt: one, or one per Python."""
+    text = CONSTRAINTS.read_text("utf-8")
+    return set(re.findall(rf"^{re.escape(name)}==([^\s;]+)", text, re.MULTILINE))
+
+
+def surrounding_faults(folder, usable):
+    """Return the faults around an environment: the disk, the shell and its jupyter."""
+    faults = []
+    free = free_bytes(folder)
+    if free < 2e9:
+        faults.append(
+            f"the disk of {folder} has {free / 1e9:.1f} GB left, and 2 GB are needed. "
+            "Make room, or name a folder on another disk in COURSE_VENV."
+        )
+    for name in ("PYTHONPATH", "PYTHONHOME"):
+        if os.environ.get(name):
+            faults.append(
+                f"{name} is set to {os.environ[name]}, so that other packages may come "
+                f"before the environment's. Remove it from your shell: unset {name}"
+            )
+    jupyter = shutil.which("jupyter")
+    if usable and jupyter and Path(jupyter).parent != python_of(folder).parent:
+        faults.append(
+            f"the word jupyter starts {jupyter}, of another environment, whose kernel "
+            "does not know the course. Open it, instead, by: python run.py lab"
+        )
+    return faults
+
+
+def free_bytes(folder):
+    """Return the free space of the disk that holds, or will hold, the folder."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
+
+
+def particulars(folder, state, found):
+    """Return what a report of a problem should name, in order."""
+    init = REPOSITORY / "coursekit" / "__init__.py"
+    text = init.read_text("utf-8") if init.is_file() else ""
+    version = re.search(r'__version__ = "(.+)"', text)
+    told = {"course": f"{version[1] if version else 'no version'}, in {REPOSITORY}"}
+    told["Python"] = f"{platform.python_version()}, {sys.executable}"
+    told["environment"] = f"{folder}: {state}"
+    for name in SHOWN:
+        has = found.get("versions", {}).get(name)
+        told[name] = " and ".join(has) if has else "not known" if not found else "none"
+    told["system"] = f"{platform.platform()}, {os.cpu_count()} cores"
+    told["free disk"] = f"{free_bytes(folder) / 1e9:.1f} GB"
+    told["bubblewrap"] = shutil.which("bwrap") or "none; run.py grade works better with"
+    return told
+
+
 COMMANDS = {
     "lab": lab,
     "test": test,
     "refresh": refresh,
     "exercises": exercises,
     "grade": grade,
+    "release": release,
+    "doctor": doctor,
 }
 
 

@@ -98,8 +98,13 @@ def picture_faults(output: dict) -> list[str]:
     return [f"{width} pixels wide"] if width > 1_200 or height > 1_200 else []
 
 
+def written(notebook: dict) -> list[dict]:
+    """Return the cells that somebody wrote; the Colab cell is stamped by a command."""
+    return [cell for cell in notebook["cells"] if cell["id"] != "colab"]
+
+
 def length_faults(notebook: dict) -> list[str]:
-    faults = [] if len(notebook["cells"]) <= 60 else ["more than 60 cells"]
+    faults = [] if len(written(notebook)) <= 60 else ["more than 60 cells"]
     for cell in cells(notebook, "code"):
         lines = text_of(cell).splitlines()
         if len(lines) > 15:
@@ -113,7 +118,7 @@ def length_faults(notebook: dict) -> list[str]:
 
 
 def opening_faults(notebook: dict) -> list[str]:
-    first, second = notebook["cells"][:2]
+    first, second = written(notebook)[:2]
     text = text_of(first)
     faults = [] if text.startswith("# ") else ["the first cell has no title"]
     for wanted in ("You will be able to", "minutes", "oor", "?"):
@@ -125,7 +130,7 @@ def opening_faults(notebook: dict) -> list[str]:
         faults.append("the second cell is not the imports")
     elif len(text_of(second).splitlines()) > 12:
         faults.append("the imports take more than 12 lines")
-    opening = "".join(text_of(cell) for cell in notebook["cells"][2:6])
+    opening = "".join(text_of(cell) for cell in written(notebook)[2:6])
     if "SENTENCE" not in opening or "plot_walk" not in opening:
         faults.append("the walk on the course's sentence does not come first")
     return faults

@@ -29,6 +29,9 @@ case "$*" in
     "-m pip install "*) . "$FAKE/pip.sh" ;;
     "-m pytest"*) echo "threads=$OMP_NUM_THREADS seed=$PYTHONHASHSEED"; exit 5 ;;
     "-m jupyterlab"*) exit 7 ;;
+    "-m coursekit.classroom.release"*) exit "${STAMPED:-0}" ;;
+    "-m pip wheel "*) . "$FAKE/pip.sh" ;;
+    "-P -c "*) cat "$FAKE/found.json" ;;
     *) exit 1 ;;
 esac
 """
@@ -619,3 +622,258 @@ def test_only_neighbours_of_the_same_stream_are_joined():
     outputs = [piece("stdout", "a"), piece("stdout", "b"), picture]
     joined = run.merged([*outputs, piece("stdout", "c")])
     assert [output.get("text") for output in joined] == ["ab", None, "c"]
+
+
+# ---- release -----------------------------------------------------------------------
+
+
+@posix
+def test_a_release_is_stamped_and_then_built(course):
+    course.pip('case "$3" in wheel) echo "a wheel" > "$6/coursekit.whl" ;; esac')
+    code, out, _ = course.run("release", "ada/course")
+    assert code == 0
+    assert "dist/coursekit.whl: built" in out
+    (call,) = course.calls("classroom.release")
+    assert call.endswith(f"release {course.repository} ada/course")
+    dist = course.repository / "dist"
+    assert [path.name for path in dist.iterdir()] == ["coursekit.whl"]
+    assert course.run("release")[0] == 0
+
+
+@posix
+@pytest.mark.parametrize(
+    ("words", "stamped", "code"), [(["--check"], 0, 0), (["x"], 1, 1), (["-h"], 0, 0)]
+)
+def test_what_is_checked_or_refused_is_not_built(course, words, stamped, code):
+    assert course.run("release", *words, STAMPED=str(stamped))[0] == code
+    assert not course.calls("pip wheel")
+    assert not (course.repository / "dist").exists()
+
+
+@posix
+def test_a_wheel_that_cannot_be_built_leaves_nothing(course):
+    course.pip("case \"$3\" in wheel) echo 'No space left on device'; exit 1 ;; esac")
+    code, _, err = course.run("release")
+    assert code == 1
+    assert "the disk is full" in err
+    assert list((course.repository / "dist").iterdir()) == []
+
+
+# ---- the doctor --------------------------------------------------------------------
+
+
+class Patient(Course):
+    """A course with an environment, and what its Python would answer to the doctor."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        pinned = {name: [min(run.pins(name))] for name in run.SHOWN}
+        course = self.repository / "coursekit" / "__init__.py"
+        self.found = {"versions": pinned, "course": str(course)}
+        self.found |= {"cuda": None, "kernel": "python"}
+        self.variables = {"PATH": "/usr/bin:/bin", "PYTHONPATH": ""}
+
+    def doctor(self, **variables):
+        (self.fake / "found.json").write_text(json.dumps(self.found))
+        before = self.calls("^-m ")
+        files = set(self.venv.rglob("*")) if self.venv.is_dir() else None
+        code, out, err = self.run("doctor", **{**self.variables, **variables})
+        assert err == ""
+        assert self.calls("^-m ") == before  # it only asks, and installs nothing
+        assert files == (set(self.venv.rglob("*")) if self.venv.is_dir() else None)
+        return code, out
+
+
+@pytest.fixture
+def patient(tmp_path):
+    patient = Patient(tmp_path)
+    patient.run("test")
+    return patient
+
+
+@posix
+def test_before_there_is_an_environment_the_doctor_says_so(tmp_path):
+    patient = Patient(tmp_path)
+    code, out = patient.doctor()
+    assert code == 0
+    assert f"{patient.venv}: none yet; python run.py lab makes it" in out
+    assert out.endswith("No fault found.\n")
+    assert not patient.venv.exists()
+
+
+@posix
+def test_the_doctor_tells_all_versions_of_a_healthy_environment(patient):
+    code, out = patient.doctor()
+    assert (code, out.splitlines()[-1]) == (0, "No fault found.")
+    words = ["course", "Python", "environment", *run.SHOWN, "system", "free disk"]
+    assert [line[:12].strip() for line in out.splitlines()[:-1]] == [
+        *words,
+        "bubblewrap",
+    ]
+    assert f"torch        {patient.found['versions']['torch'][0]}\n" in out
+    assert f"{patient.venv}: ready" in out
+    patient.run("exercises")  # with the extras of teachers
+    assert patient.doctor()[0] == 0
+
+
+PACKAGES = {
+    "elsewhere": (
+        {"course": "/other/coursekit/__init__.py"},
+        "coursekit is imported from /other/coursekit/__init__.py, and not from",
+    ),
+    "not installed": ({"course": None}, "coursekit is imported from nowhere"),
+    "CUDA": ({"cuda": "12.8"}, "torch is the build for CUDA 12.8"),
+    "no kernel": ({"kernel": ""}, "kernel python3 is missing"),
+    "another kernel": (
+        {"kernel": "/usr/bin/python3"},
+        "kernel python3 is /usr/bin/python3",
+    ),
+    "two versions": (
+        {"numpy": ["1.26.4", "2.4.6"]},
+        "numpy is there in two versions, 1.26.4 and 2.4.6",
+    ),
+    "two of another": ({"pillow": ["12", "13"]}, "pillow is there in two versions"),
+    "untested": ({"matplotlib": ["3.9"]}, r"matplotlib is 3.9, and 3[.\d]+ is tested"),
+    "gone": ({"jupyterlab": []}, "jupyterlab is missing, and .* is tested"),
+}
+
+
+@posix
+@pytest.mark.parametrize(("planted", "sentence"), PACKAGES.values(), ids=PACKAGES)
+def test_the_doctor_finds_a_fault_among_the_packages(patient, planted, sentence):
+    for name, value in planted.items():
+        place = patient.found if name in patient.found else patient.found["versions"]
+        place[name] = value
+    code, out = patient.doctor()
+    faults = re.findall("^fault: (.*)$", out, re.M)
+    assert code == 1
+    assert len(faults) == 1
+    assert re.match(f"(the notebooks' )?{sentence}", faults[0])
+    assert faults[0].endswith(
+        f"Remove the folder {patient.venv}, and run: python run.py lab"
+    )
+    assert out.endswith("\n1 to mend.\n")
+
+
+@posix
+def test_cuda_that_was_asked_for_is_no_fault_and_a_local_version_neither(patient):
+    patient.found["cuda"] = "12.8"
+    patient.found["versions"]["torch"][0] += "+cpu"
+    patient.found["kernel"] = str(run.python_of(patient.venv))
+    assert patient.doctor(COURSE_CUDA="1")[0] == 0
+
+
+ENVIRONMENTS = {
+    "unfinished": (lambda text: run.UNFINISHED, "was stopped half-way. Run: python"),
+    "another Python": (
+        lambda text: text.replace("python 3.", "python 3.9", 1),
+        r"was made for python 3\.9\d+, and this is python 3\.\d+\. Start run.py with",
+    ),
+    "moved": (
+        lambda text: re.sub("(?m)^/.*$", "/old", text),
+        "was made as /old and moved. Run, to make it again: python run.py lab",
+    ),
+    "outdated": (
+        lambda text: re.sub("(?m)^[0-9a-f]{64}$", "0" * 64, text),
+        "older than pyproject.toml or constraints.txt. Run, to bring it up to date",
+    ),
+}
+
+
+@posix
+@pytest.mark.parametrize(("plant", "sentence"), ENVIRONMENTS.values(), ids=ENVIRONMENTS)
+def test_the_doctor_finds_a_fault_of_the_environment(patient, plant, sentence):
+    stamp = patient.venv / run.STAMP
+    stamp.write_text(plant(stamp.read_text("utf-8")), "utf-8")
+    code, out = patient.doctor()
+    assert code == 1
+    assert re.search(f"fault: {re.escape(str(patient.venv))} .*{sentence}", out) or (
+        re.search(f"fault: the set-up of .* {sentence}", out)
+    )
+    assert out.endswith("\n1 to mend.\n")
+
+
+@posix
+def test_the_doctor_finds_a_lost_python_and_one_that_does_not_run(patient):
+    run.python_of(patient.venv).write_text("#!/bin/sh\nexit 1\n")
+    code, out = patient.doctor()
+    assert code == 1
+    assert "bin/python does not run. Remove the folder" in out
+    run.python_of(patient.venv).unlink()
+    code, out = patient.doctor()
+    assert code == 1
+    assert "has lost its Python. Run, to make it again: python run.py lab" in out
+
+
+@posix
+def test_an_environment_that_is_just_being_made_is_no_fault(patient):
+    (patient.venv / run.STAMP).write_text(run.UNFINISHED)
+    with open(patient.venv / run.LOCK, "a+b") as lock:
+        assert run.try_lock(lock)
+        code, out = patient.doctor()
+    assert code == 0
+    assert "being set up by another run.py" in out
+
+
+@posix
+def test_the_doctor_looks_at_what_is_around(patient):
+    other = patient.fake / "other"
+    other.mkdir()
+    (other / "jupyter").write_text("#!/bin/sh\n")
+    (other / "jupyter").chmod(0o755)
+    code, out = patient.doctor(PATH=f"{other}:/usr/bin:/bin", PYTHONPATH="/mine")
+    assert code == 1
+    assert "fault: PYTHONPATH is set to /mine" in out
+    assert f"fault: the word jupyter starts {other}/jupyter, of another env" in out
+    assert out.endswith("\n2 to mend.\n")
+    path = f"{run.python_of(patient.venv).parent}:/usr/bin:/bin"
+    (patient.venv / "bin/jupyter").write_bytes((other / "jupyter").read_bytes())
+    (patient.venv / "bin/jupyter").chmod(0o755)
+    assert patient.doctor(PATH=path)[0] == 0
+
+
+@posix
+def test_the_doctor_leaves_a_folder_of_somebody_else_and_a_lone_run_py(tmp_path):
+    patient = Patient(tmp_path)
+    patient.venv.mkdir()
+    (patient.venv / "thesis.tex").write_text("mine")
+    code, out = patient.doctor()
+    assert code == 1
+    assert "is not an environment that run.py made: it holds thesis.tex" in out
+    (patient.venv / "thesis.tex").unlink()
+    (patient.repository / "constraints.txt").unlink()
+    code, out = patient.doctor()
+    assert code == 1
+    assert "constraints.txt is missing beside run.py" in out
+
+
+@pytest.mark.parametrize(("free", "faults"), [(1.9e9, 1), (2e9, 0)])
+def test_a_disk_that_is_nearly_full_is_a_fault(free, faults, monkeypatch, tmp_path):
+    for name in ("PYTHONPATH", "PYTHONHOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(run, "free_bytes", lambda folder: free)
+    found = run.surrounding_faults(tmp_path, False)
+    assert len(found) == faults
+    assert all("has 1.9 GB left, and 2 GB are needed. Make room" in f for f in found)
+
+
+def test_free_space_is_told_for_a_folder_that_is_not_there_yet(tmp_path):
+    assert run.free_bytes(tmp_path / "a" / "b") > 0
+
+
+def test_the_probe_sees_this_very_environment():
+    import torch
+
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", run.PROBE], capture_output=True, text=True
+    )
+    found = json.loads(done.stdout)
+    assert found["versions"]["torch"] == [torch.__version__]
+    assert found["cuda"] == torch.version.cuda
+    assert Path(found["course"]).name == "__init__.py"
+    assert Path(found["kernel"]).stem.startswith("python")
+
+
+def test_the_doctor_takes_no_words(capsys):
+    assert run.main(["doctor", "now"]) == 1
+    assert "doctor takes no further words, but there is now" in capsys.readouterr().err
