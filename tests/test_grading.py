@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -264,17 +265,14 @@ def test_interrupted_grading_goes_on_where_it_stopped(room, number):
     (room / "zoe").mkdir()
     (room / "zoe/02_sinusoidal.ipynb").write_text(slow)
     out = room.with_name("out")
-    code = (
-        "import sys, test_grading as t, signal\n"
-        "signal.signal(15, signal.default_int_handler)\n"
-        "from pathlib import Path\n"
-        f"t.grade_folder(Path({str(room)!r}), Path({str(out)!r}), [t.ONE], seed=5,\n"
-        "    limits=t.Limits(seconds=90), wrap=t.WRAP)"
-    )
+    command = [sys.executable, "-m", "coursekit.classroom.grading"]
+    command += [str(Path(__file__).parents[1] / "solutions"), str(room)]
+    command += ["--to", str(out), "--seed", "5", "--seconds", "90"]
     process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        cwd=Path(__file__).parent,
-        stderr=subprocess.DEVNULL,
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # as with &
     )
     for _ in range(600):
         if len(list(out.glob("marks/*.json"))) == 3:
@@ -282,12 +280,15 @@ def test_interrupted_grading_goes_on_where_it_stopped(room, number):
         time.sleep(0.1)
     time.sleep(1)
     process.send_signal(number)
-    process.wait(timeout=30)
+    said = process.communicate(timeout=30)[1]
+    assert process.returncode == (-9 if number == 9 else 130)
+    assert number == 9 or "The same command goes on from here" in said
     before = {p: p.stat().st_mtime_ns for p in out.glob("marks/*.json")}
     assert len(before) == 3
     assert not (out / "grades.csv").exists()
     (room / "zoe/02_sinusoidal.ipynb").write_text(notebook(IMPORTS[1], RIGHT))
-    table = graded(room)
+    subprocess.run(command, check=True, capture_output=True)
+    table = rows(out / "grades.csv")
     assert [r["score"] for r in table] == ["0", "1", "0", "1"]
     assert {p: p.stat().st_mtime_ns for p in before} == before
 

@@ -361,7 +361,8 @@ def main(words: list[str] | None = None) -> int:
     if not wrap:
         why = REFUSED if given.no_sandbox else MISSING
         print(BARE.format(why=why), file=sys.stderr)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell may have them ignored
+        signal.signal(number, signal.default_int_handler)
     limits = Limits(given.seconds, usual.total, int(given.memory * 1e9))
     try:
         with tempfile.TemporaryDirectory() as name:
