@@ -64,7 +64,7 @@ def test_each_ends_with_the_mark_written_beside_it(table, file):
     folder, _, name = file.rpartition("/")
     student = re.sub("_.*", "", folder or name)
     (row,) = (row for row in table[0] if row["student"] == student)
-    assert row["file"] == name
+    assert row["file"] == file
     assert float(row["score"]) == mark, row["notes"]
     assert re.search(notes, row["notes"])
 
