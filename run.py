@@ -582,7 +582,7 @@ def exercises(words):
 
 def grade(words):
     """Grade a folder of submissions, where the caller stands."""
-    return classroom("grading", words)
+    return classroom("grade", words)
 
 
 def classroom(module, words):

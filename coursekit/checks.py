@@ -400,7 +400,8 @@ def _likely(
 ) -> str:
     """Return the hint of the slip that is nearest, if one is within the bound."""
     public = _constants(exercise, {})
-    likely = [(slip.wrong, named, slip.hint.format(**named)) for slip in exercise.slips]
+    slips = exercise.slips + (exercise.variant_slips if named != public else ())
+    likely = [(slip.wrong, named, slip.hint.format(**named)) for slip in slips]
     if named != public:
         hint = f"It is right for {_told(public)}, but your card has others."
         likely.insert(0, (exercise.right, public, hint))

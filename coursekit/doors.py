@@ -12,10 +12,9 @@ class NoPosition(nn.Module):
     def __init_subclass__(cls, **options) -> None:
         """Let a child's own door count, not the short cut that it inherits."""
         super().__init_subclass__(**options)
-        if "rotate" in vars(cls) and "turns" not in vars(cls):
-            cls.turns = NoPosition.turns
-        if "bias" in vars(cls) and "one_bias" not in vars(cls):
-            cls.one_bias = NoPosition.one_bias
+        for door, short_cut in (("rotate", "turns"), ("bias", "one_bias")):
+            if door in vars(cls) and short_cut not in vars(cls):
+                setattr(cls, short_cut, getattr(NoPosition, short_cut))
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         """Pass door 1: change embeddings, (batch, length, d_model)."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from coursekit import _shipped
+from coursekit._files import write_whole
 
 _SHA256 = "b498239665fa51d21b653806306d7a7abf1310e01e084c6eb355e1c04d4d2b4a"
 
@@ -32,9 +33,7 @@ def save_run(path: Path, scores: Iterable[Score], settings: str) -> None:
         settings: What must be equal for runs to stand in one table.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(_text(scores, settings).encode())
-    part.replace(path)
+    write_whole(path, _text(scores, settings))
 
 
 def load_run(path: Path, expected: Iterable[tuple], settings: str) -> list[Score]:

@@ -20,8 +20,9 @@ from classroom.class_of_forty import (
 
 from coursekit.classroom.exercises import exercise_of, write_exercises
 from coursekit.classroom.grading import grade_folder, grade_submission
+from coursekit.classroom.notebooks import Cell, read_assignments
 from coursekit.classroom.sandbox import Limits, bubblewrap
-from coursekit.classroom.submissions import Cell, Submission, read_assignments
+from coursekit.classroom.submissions import Submission
 from coursekit.classroom.variants import variant_constants
 from coursekit.slips import EXERCISES
 

@@ -25,13 +25,7 @@ ALT = "One line that rises from left to right."
 VIEW = "application/vnd.jupyter.widget-view+json"
 
 
-@pytest.fixture(autouse=True)
-def _own_figures():
-    """Give each test the house style, and leave no figure behind."""
-    with plt.rc_context():
-        plots.use_house_style()
-        yield
-        plt.close("all")
+pytestmark = pytest.mark.usefixtures("own_figures")
 
 
 @pytest.fixture

@@ -15,9 +15,11 @@ import pytest
 from coursekit import checks
 from coursekit.classroom import grading
 from coursekit.classroom.feedback import feedback_pages
-from coursekit.classroom.grading import grade_folder, main
-from coursekit.classroom.sandbox import Limits, NotStarted, bubblewrap, run_job
-from coursekit.classroom.submissions import Assignment
+from coursekit.classroom.grade import main
+from coursekit.classroom.grading import grade_folder
+from coursekit.classroom.jobs import run_job
+from coursekit.classroom.notebooks import Assignment
+from coursekit.classroom.sandbox import Limits, NotStarted, bubblewrap
 from coursekit.classroom.worker import run_cell
 
 posix = pytest.mark.skipif(os.name != "posix", reason="the limits are those of POSIX")
@@ -265,7 +267,7 @@ def test_interrupted_grading_goes_on_where_it_stopped(room, number):
     (room / "zoe").mkdir()
     (room / "zoe/02_sinusoidal.ipynb").write_text(slow)
     out = room.with_name("out")
-    command = [sys.executable, "-m", "coursekit.classroom.grading"]
+    command = [sys.executable, "-m", "coursekit.classroom.grade"]
     command += [str(Path(__file__).parents[1] / "solutions"), str(room)]
     command += ["--to", str(out), "--seed", "5", "--seconds", "90"]
     process = subprocess.Popen(

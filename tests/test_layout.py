@@ -35,10 +35,11 @@ IMPORTS = {
     },
     "tasks": {"_require"},
     "_shipped": set(),
+    "_files": set(),
     "corpus": {"_require", "_shipped"},
     "tables": {"_require", "_shipped"},
     "training": {"_require", "tasks"},
-    "results": {"_shipped"},
+    "results": {"_shipped", "_files"},
     "reference": {
         *("_require", "learned", "position", "position_bias", "transformer"),
         *("tasks", "corpus"),
@@ -56,6 +57,11 @@ IMPORTS = {
 MODULES = sorted(path.stem for path in PACKAGE.glob("*.py") if path.stem != "__init__")
 STUDIES = ["tasks", "training", "results", "reference", "experiments", "extension"]
 SLIPS = sorted(path.stem for path in (PACKAGE / "slips").glob("*.py"))
+CLASSROOM = sorted(
+    f"classroom/{path.stem}"
+    for path in (PACKAGE / "classroom").glob("*.py")
+    if path.stem != "__init__"
+)
 SMALL = [name for name in MODULES if name not in ("checks", "slips", "classroom")]
 BANNED = ("theta", "seq_len", "n_embd", "utils", "helpers")
 FORBIDDEN_FILES = ("utils.py", "helpers.py", "common.py")
@@ -102,7 +108,7 @@ def test_the_import_finder_sees_every_form():
     assert course_imports(text) == {"a", "b", "d"}
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", SMALL + CLASSROOM)
 def test_a_module_fits_on_two_hundred_lines(name):
     assert len(source(name).splitlines()) <= 200
 
@@ -152,7 +158,7 @@ def test_a_function_body_fits_on_twenty_five_lines(name):
     assert long == {}
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", SMALL + CLASSROOM)
 def test_public_functions_document_arguments_and_result(name):
     public = [f for f in functions(name) if not f.name.startswith("_")]
     tree = ast.parse(source(name))

@@ -22,13 +22,7 @@ ALT = "A grid of four cells, dark at the top left and light elsewhere."
 GREY = "#d9d9d9"
 
 
-@pytest.fixture(autouse=True)
-def _own_figures():
-    """Give each test the house style, and leave no figure and no setting behind."""
-    with plt.rc_context():
-        plots.use_house_style()
-        yield
-        plt.close("all")
+pytestmark = pytest.mark.usefixtures("own_figures")
 
 
 @pytest.fixture

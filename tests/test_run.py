@@ -208,7 +208,7 @@ def test_a_reader_gets_no_grader_until_a_command_needs_it(course):
     course.run("lab")
     course.run("grade", "class")
     assert len(course.calls("pip install")) == before  # it serves readers, too
-    wanted = f"-m coursekit.classroom.grading {solutions} class"
+    wanted = f"-m coursekit.classroom.grade {solutions} class"
     assert course.calls("coursekit.classroom")[1:] == [wanted]
     with open(course.repository / "constraints.txt", "a") as stream:
         stream.write("# changed\n")

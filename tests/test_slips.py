@@ -21,6 +21,7 @@ RIGHT = {
     for name, answers in importlib.import_module(f"right_answers.{part}").RIGHT.items()
 }
 SLIPS = [(name, slip.name) for name in EXERCISES for slip in EXERCISES[name].slips]
+OF_VARIANTS = [(n, s.name) for n in EXERCISES for s in EXERCISES[n].variant_slips]
 ANSWERS = [(name, answer) for name in RIGHT for answer in RIGHT[name]]
 
 
@@ -69,6 +70,20 @@ def test_a_slip_is_refused_with_its_own_hint(name, slip_name):
         by_chance_public = number > 4 and "but your card has others" in told
         assert slip.hint.format(**constants) in told or by_chance_public
         assert "\n" not in told
+
+
+@pytest.mark.parametrize(("name", "slip_name"), OF_VARIANTS)
+def test_a_slip_of_variants_is_right_for_the_public_constants_alone(name, slip_name):
+    exercise = EXERCISES[name]
+    (slip,) = (s for s in exercise.variant_slips if s.name == slip_name)
+    check(name, handed_in(exercise, slip.wrong, public(exercise)))
+    for constants in every_variant(exercise)[1:]:
+        answer = handed_in(exercise, slip.wrong, constants)
+        told = [refusal(name, answer, **constants) for _ in range(5)]
+        hinted = [slip.hint.format(**constants) in line for line in told]
+        assert any(hinted)
+        by_chance_public = ["but your card has others" in line for line in told]
+        assert all(map(max, zip(hinted, by_chance_public, strict=True)))
 
 
 @pytest.mark.parametrize(("name", "slip_name"), SLIPS)

@@ -5,12 +5,8 @@ import os
 
 import pytest
 
-from coursekit.classroom.submissions import (
-    Assignment,
-    find_submissions,
-    read_assignments,
-    read_submission,
-)
+from coursekit.classroom.notebooks import Assignment, read_assignments
+from coursekit.classroom.submissions import find_submissions, read_submission
 
 FIRST = Assignment(
     "01_first",
@@ -203,7 +199,7 @@ def test_nothing_that_is_handed_in_stops_the_reading(tmp_path):
 
 
 def test_a_notebook_of_countless_parts_is_not_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("coursekit.classroom.submissions.PARTS", 20)
+    monkeypatch.setattr("coursekit.classroom.notebooks.PARTS", 20)
     (found,) = put(tmp_path, {"ada/x.ipynb": '{"cells": [' + "{}," * 30 + "{}]}"})
     assert "more than 20 parts" in found.fault
 

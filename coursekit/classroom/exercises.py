@@ -4,12 +4,12 @@ python -m coursekit.classroom.exercises SOLUTIONS FOLDER [--variant SEED] [--sou
 """
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
 import nbformat
 
+from coursekit._files import write_whole
 from coursekit.classroom.variants import with_constants
 
 STUB = "raise NotImplementedError"
@@ -33,19 +33,40 @@ def exercise_of(
         ValueError: If the notebook is not one of solutions, or nbgrader refuses it.
     """
     try:
-        notebook = nbformat.read(solution, as_version=4)
+        text = solution.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{solution} cannot be read: {error}") from None
+    return exercise_from(text, solution.stem, seed, source=source)
+
+
+def exercise_from(
+    text: str, stem: str, seed: int | None = None, *, source: bool = False
+) -> str:
+    """Make an exercise of the text of a solution, as ``exercise_of`` does of its file.
+
+    Args:
+        text: A notebook with nbgrader's marks, as JSON.
+        stem: Its name.
+        seed: Of the variant; None for the public constants.
+        source: Keep answers and hidden tests.
+
+    Returns:
+        The notebook as JSON.
+
+    Raises:
+        ValueError: If the notebook is not one of solutions, or nbgrader refuses it.
+    """
+    try:
+        notebook = nbformat.reads(text, as_version=4)
         nbformat.validate(notebook)
     except Exception as error:
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(f"{solution} cannot be read: {said}") from None
+        raise ValueError(f"{stem}.ipynb cannot be read: {said}") from None
     for cell in notebook.cells:
         grade_id = cell.metadata.get("nbgrader", {}).get("grade_id", "")
         cell.source = with_constants(grade_id, cell.source, seed)
-    if not source:
-        notebook = _released(notebook, solution.stem)
-    else:
-        notebook = _without_outputs(notebook)
-    return nbformat.writes(notebook) + "\n"
+    done = _without_outputs(notebook) if source else _released(notebook, stem)
+    return nbformat.writes(done) + "\n"
 
 
 def write_exercises(
@@ -73,15 +94,8 @@ def write_exercises(
         )
     texts = {path.name: exercise_of(path, seed, source=source) for path in paths}
     folder.mkdir(parents=True, exist_ok=True)
-    changed = []
-    for name, text in texts.items():
-        path = folder / name
-        if not path.is_file() or path.read_bytes() != text.encode():
-            part = path.with_name(f"{name}.part")
-            part.write_text(text, encoding="utf-8", newline="\n")
-            os.replace(part, path)
-            changed.append(path)
-    return changed
+    paths = {folder / name: text for name, text in texts.items()}
+    return [path for path, text in paths.items() if write_whole(path, text)]
 
 
 def _without_outputs(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -118,7 +132,7 @@ def _released(notebook: nbformat.NotebookNode, stem: str) -> nbformat.NotebookNo
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run the command and return its exit code."""
+    """Run the command. Args: Its words, if not its own. Returns: Its exit code."""
     parser = argparse.ArgumentParser(prog="run.py exercises", description=__doc__)
     parser.add_argument("solutions", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("folder", type=Path, nargs="?", help="where they go")

@@ -5,6 +5,8 @@ import html
 import re
 from pathlib import Path
 
+from coursekit._files import write_whole
+
 _PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width">
@@ -44,8 +46,7 @@ def feedback_pages(records: list[dict], folder: Path) -> dict[str, str]:
         pages[student] = f"{name}-{digest}.html"
         body = "\n".join(map(_assignment, own))
         page = _PAGE.format(title=html.escape(student), body=body)
-        path = folder / pages[student]
-        path.write_text(page, encoding="utf-8", newline="\n")
+        write_whole(folder / pages[student], page)
     for path in folder.glob("*.html"):
         if path.name not in pages.values():
             path.unlink()

@@ -1,55 +1,30 @@
-"""Grade a folder of submissions: marks, a page for each student, one table."""
+"""Grade a folder of submissions: run each apart, and judge its results here."""
 
-import argparse
 import contextlib
-import csv
-import hashlib
-import io
 import json
-import os
-import secrets
-import signal
-import sys
-import tempfile
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from coursekit import __version__, checks
-from coursekit.classroom.exercises import write_exercises
+from coursekit import checks
+from coursekit._files import write_whole
 from coursekit.classroom.feedback import feedback_pages
-from coursekit.classroom.sandbox import STOP, Limits, Stopped, bubblewrap, run_job
-from coursekit.classroom.submissions import (
-    Assignment,
-    Submission,
-    find_submissions,
-    read_assignments,
-    readable,
+from coursekit.classroom.jobs import run_job
+from coursekit.classroom.notebooks import Assignment, Cell, readable
+from coursekit.classroom.records import (
+    Mark,
+    key_of,
+    record_of,
+    settings_of,
+    write_tables,
 )
+from coursekit.classroom.sandbox import STOP, Limits, Stopped, bubblewrap
+from coursekit.classroom.submissions import Submission, find_submissions
 from coursekit.classroom.variants import variant_constants
 
-COLUMNS = ("student", "assignment", "score", "max_score", "file", "page", "notes")
 DEATHS = 3  # times that a submission may take the grader with it
-NOTES = 25  # for one submission
-BARE = """\
-run.py grade: WARNING: the students' code runs as you, with your files and your network.
-{why} Otherwise grade in a container, or as a user who owns nothing: teachers.md says
-how."""
-MISSING = (
-    "There is no bubblewrap here. On Debian and Ubuntu: sudo apt install bubblewrap."
-)
-REFUSED = "You asked for no sandbox: leave --no-sandbox out."
-
-
-class Mark(NamedTuple):
-    """What one exercise of one submission came to."""
-
-    exercise: str
-    share: float  # of one point
-    line: str
 
 
 def grade_submission(
@@ -90,22 +65,11 @@ def grade_submission(
     return marks, [*submission.notes, *notes]
 
 
-def _ours(cell: Any, assignment: Assignment) -> bool:
+def _ours(cell: Cell, assignment: Assignment) -> bool:
     """Tell a known case or a check as it was handed out: it need not run again."""
     prefixes = ("known-", "check-")
     same = cell.source.strip() == assignment.sources.get(cell.role, "").strip()
     return cell.role.startswith(prefixes) and same
-
-
-def _borrowed(submission: Submission, assignment: Assignment) -> list[str]:
-    """Name what an answer takes from where the right answers are."""
-    told = []
-    for cell in submission.cells:
-        for word in ("coursekit.slips", "EXERCISES", "checks.known"):
-            ours = cell.role in assignment.restored
-            if word in cell.source and not ours:
-                told.append(f"cell {cell.role or '?'} uses {word}: look at it")
-    return told
 
 
 def grade_folder(
@@ -150,15 +114,15 @@ def grade_folder(
     submissions = list(find_submissions(folder, assignments))
     (out / "marks").mkdir(parents=True, exist_ok=True)
     limits = limits or Limits()
-    settings = _settings(out, variant, seed, assignments, limits)
+    settings = settings_of(out, variant, seed, assignments, limits)
     wrap = bubblewrap() if wrap is None else wrap
     known = {a.stem: a for a in assignments}
 
     def _one(submission: Submission) -> dict:
-        place = out / "marks" / f"{_key(submission, settings)}.json"
+        place = out / "marks" / f"{key_of(submission, settings, folder)}.json"
         with contextlib.suppress(OSError, ValueError):
             return json.loads(place.read_text(encoding="utf-8"))
-        record = _record(submission, known.get(submission.stem), folder)
+        record = record_of(submission, known.get(submission.stem), folder)
         tries = place.with_suffix(".started")
         deaths = tries.stat().st_size if tries.exists() else 0
         if deaths >= DEATHS:
@@ -181,13 +145,13 @@ def grade_folder(
                 fault = f"not graded, run it again: {readable(told)[:300]}"
                 return record | {"fault": fault, "open": True}
             record |= {"marks": [m._asdict() for m in marks], "notes": notes}
-        _write(place, json.dumps(record))
+        write_whole(place, json.dumps(record))
         tries.unlink(missing_ok=True)
         return record
 
     records = _all(_one, submissions, jobs, progress)
     pages = feedback_pages(records, out / "feedback")
-    return _tables(records, pages, out)
+    return write_tables(records, pages, out)
 
 
 def _all(one: Callable, submissions: list, jobs: int, progress: Callable) -> list[dict]:
@@ -210,184 +174,3 @@ def _all(one: Callable, submissions: list, jobs: int, progress: Callable) -> lis
         pool.shutdown(cancel_futures=True)
         STOP.clear()
     return [found[i] for i in sorted(found)]
-
-
-def _settings(
-    out: Path,
-    variant: int | None,
-    seed: int | None,
-    assignments: list[Assignment],
-    limits: Limits,
-) -> dict:
-    """Return what all marks of this folder depend on; the seed is drawn once."""
-    place = out / "batch.json"
-    before: dict = {}
-    with contextlib.suppress(OSError, ValueError, TypeError):
-        before = dict(json.loads(place.read_text(encoding="utf-8")))
-    if before and before.get("variant") != variant:
-        raise ValueError(
-            f"{out} holds marks for the variant {before.get('variant')}, but these are "
-            f"to be made for {variant}. Give the variant that was handed out, or name "
-            f"another folder with --to."
-        )
-    if seed is None:
-        seed = before.get("seed")
-    if type(seed) is not int:
-        seed = secrets.randbelow(2**31)
-    code = hashlib.sha256(json.dumps([a.sources for a in assignments]).encode())
-    for path in sorted(Path(checks.__file__).parent.rglob("*.py")):
-        code.update(path.read_bytes())
-    settings = {"seed": seed, "variant": variant, "version": __version__}
-    settings |= {"limits": list(limits), "code": code.hexdigest()}
-    _write(place, json.dumps(settings))
-    return settings
-
-
-def _key(submission: Submission, settings: dict) -> str:
-    """Name a mark by all that it depends on."""
-    content = b""
-    if submission.path.is_file() and not submission.path.is_symlink():
-        with submission.path.open("rb") as stream:
-            content = hashlib.file_digest(stream, "sha256").digest()
-    told = [submission.student, submission.stem, readable(str(submission.path))]
-    told += [submission.fault, *submission.notes, settings]
-    return hashlib.sha256(json.dumps(told).encode() + content).hexdigest()[:40]
-
-
-def _record(
-    submission: Submission, assignment: Assignment | None, folder: Path
-) -> dict:
-    """Start the record of a submission, with no points for each exercise."""
-    names = assignment.exercises if assignment else ()
-    marks = [Mark(name, 0.0, f"{name}: not graded.")._asdict() for name in names]
-    return {
-        "student": submission.student,
-        "assignment": submission.stem,
-        "file": readable(submission.path.relative_to(folder).as_posix()),
-        "notes": list(submission.notes),
-        "look": _borrowed(submission, assignment) if assignment else [],
-        "fault": submission.fault,
-        "marks": marks,
-        "answers": {c.role: c.source for c in submission.cells if c.role in names},
-    }
-
-
-def _tables(records: list[dict], pages: dict[str, str], out: Path) -> Path:
-    """Write the table of scores, and one of every exercise."""
-    scores, lines = io.StringIO(), io.StringIO()
-    table = csv.writer(scores, lineterminator="\n")
-    long = csv.writer(lines, lineterminator="\n")
-    table.writerow(COLUMNS)
-    long.writerow(("student", "assignment", "exercise", "share", "line"))
-    for record in records:
-        marks = record["marks"]
-        score = f"{sum(mark['share'] for mark in marks):g}"
-        score = "" if record.get("open") else score
-        told = [record["fault"], *record["look"], *record["notes"]]
-        told = [note[:300] for note in told if note]
-        more = [f"and {len(told) - NOTES} more"] if len(told) > NOTES else []
-        who = record["student"], record["assignment"]
-        page = pages[record["student"]]
-        notes = "; ".join([*told[:NOTES], *more])
-        row = (*who, score, len(marks), record["file"], page, notes)
-        table.writerow([_safe(value) for value in row])
-        for mark in marks:
-            row = (*who, mark["exercise"], f"{mark['share']:g}", mark["line"])
-            long.writerow([_safe(value) for value in row])
-    _write(out / "exercises.csv", "\ufeff" + lines.getvalue())  # Excel needs the mark
-    _write(out / "grades.csv", "\ufeff" + scores.getvalue())
-    return out / "grades.csv"
-
-
-def _safe(value: Any) -> Any:
-    """Keep a spreadsheet from taking a student's text for a formula."""
-    risky = isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r")
-    return f"'{value}" if risky else value
-
-
-def _write(path: Path, text: str) -> None:
-    """Write so that the file never holds half of it."""
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(text, encoding="utf-8", newline="\n")
-    os.replace(part, path)
-
-
-def _count(word: str) -> int:
-    """Read a whole number from 0 on that fits into 63 bits."""
-    number = int(word)
-    if not 0 <= number < 2**63:
-        raise argparse.ArgumentTypeError(f"{word} is not from 0 to 2^63 - 1")
-    return number
-
-
-def _amount(word: str) -> float:
-    """Read a number above 0 that is not endless."""
-    number = float(word)
-    if not 0 < number < 1e6:
-        raise argparse.ArgumentTypeError(f"{word} is not above 0 and below 1,000,000")
-    return number
-
-
-def main(words: list[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    parser = argparse.ArgumentParser(prog="run.py grade", description=__doc__)
-    parser.add_argument("solutions", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("submissions", type=Path, help="folder of notebooks")
-    parser.add_argument(
-        "--to", type=Path, help="where marks go; SUBMISSIONS-graded unless given"
-    )
-    parser.add_argument("--variant", type=int, metavar="SEED", help="as handed out")
-    parser.add_argument("--jobs", type=_count, default=1, help="how many at once")
-    parser.add_argument(
-        "--seed", type=_count, help="of the hidden inputs; drawn unless given"
-    )
-    usual = Limits()
-    parser.add_argument(
-        "--seconds",
-        type=_amount,
-        default=usual.seconds,
-        help="for a cell, or an answer",
-    )
-    parser.add_argument(
-        "--memory", type=_amount, default=usual.memory / 1e9, help="in GB, of a kernel"
-    )
-    parser.add_argument(
-        "--no-sandbox", action="store_true", help="run the students' code as you"
-    )
-    given = parser.parse_args(words)
-    at = given.submissions.resolve()
-    out = given.to or Path(f"{at}-graded")
-    wrap = [] if given.no_sandbox else bubblewrap()
-    if not wrap:
-        why = REFUSED if given.no_sandbox else MISSING
-        print(BARE.format(why=why), file=sys.stderr)
-    for number in (signal.SIGINT, signal.SIGTERM):  # a shell may have them ignored
-        signal.signal(number, signal.default_int_handler)
-    limits = Limits(given.seconds, usual.total, int(given.memory * 1e9))
-    try:
-        with tempfile.TemporaryDirectory() as name:
-            write_exercises(given.solutions, Path(name), given.variant)
-            assignments = read_assignments(Path(name))
-        table = grade_folder(
-            *(at, out, assignments),
-            variant=given.variant,
-            seed=given.seed,
-            limits=limits,
-            wrap=wrap,
-            jobs=given.jobs,
-        )
-    except (ValueError, OSError) as error:
-        print(f"run.py grade: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print(
-            "run.py grade: stopped. The same command goes on from here.",
-            file=sys.stderr,
-        )
-        return 130
-    print(f"{table}\n{out / 'feedback'}: a page for each student")
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

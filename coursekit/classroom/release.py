@@ -8,9 +8,9 @@ The address is [project.urls] of pyproject.toml, the version that of coursekit.
 import argparse
 import re
 import sys
-import tempfile
 from pathlib import Path
 
+from coursekit._files import write_whole
 from coursekit.classroom.address import (
     FOLDERS,
     address_of,
@@ -51,22 +51,13 @@ def texts(root: Path, slug: str | None = None) -> dict[Path, str]:
             path = root / folder / f"{stem}.ipynb"
             made[path] = stamped(read_text(path), course, folder, stem)
     if (root / "exercises").is_dir():
-        made |= _exercises(made, root)
+        from coursekit.classroom.exercises import exercise_from  # needs nbgrader
+
+        for stem in course.exercises:
+            solution = made[root / "solutions" / f"{stem}.ipynb"]
+            path = root / "exercises" / f"{stem}.ipynb"
+            made[path] = exercise_from(solution, stem)
     return made
-
-
-def _exercises(made: dict[Path, str], root: Path) -> dict[Path, str]:
-    """Make the exercises from the stamped solutions."""
-    from coursekit.classroom.exercises import exercise_of
-
-    found = {}
-    with tempfile.TemporaryDirectory() as name:
-        for path, text in made.items():
-            if path.parent == root / "solutions":
-                copy = Path(name, path.name)
-                copy.write_text(text, encoding="utf-8", newline="\n")
-                found[root / "exercises" / path.name] = exercise_of(copy)
-    return found
 
 
 def faults(root: Path) -> list[str]:
@@ -119,18 +110,12 @@ def release(root: Path, slug: str | None = None) -> list[Path]:
     Raises:
         ValueError: As ``texts`` and ``faults`` do. Nothing is written then.
     """
-    changed = []
-    for path, text in texts(root, slug).items():
-        if not path.is_file() or path.read_bytes() != text.encode():
-            part = path.with_name(f"{path.name}.part")
-            part.write_text(text, encoding="utf-8", newline="\n")
-            part.replace(path)
-            changed.append(path)
-    return changed
+    made = texts(root, slug).items()
+    return [path for path, text in made if write_whole(path, text)]
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run the command and return its exit code."""
+    """Run the command. Args: Its words, if not its own. Returns: Its exit code."""
     parser = argparse.ArgumentParser(prog="run.py release", description=__doc__)
     parser.add_argument("root", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("slug", nargs="?", metavar="OWNER/REPO", help="on GitHub")

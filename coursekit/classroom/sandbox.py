@@ -13,16 +13,12 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from coursekit.classroom.submissions import readable
-
 GRACE = 5.0  # seconds past its own limit until a worker is ended
 START = 60.0  # seconds to import torch, on a busy machine
 WRITTEN = 100_000_000  # bytes on the pipe: the results of a notebook take 0.1 million
-RESTARTS = 8
 DISK = 200_000_000  # bytes that one submission may write, in memory
+INSIDE = "/sandbox"  # where it may write
 READABLE = ("/usr", "/bin", "/lib", "/lib64", "/etc/alternatives", "/etc/ld.so.cache")
-
-
 STOP = threading.Event()  # set: all workers are ended at once
 
 
@@ -54,7 +50,7 @@ def bubblewrap() -> list[str]:
         return []
     command = [bwrap, "--unshare-all", "--die-with-parent", "--new-session"]
     command += ["--uid", "65534", "--gid", "65534", "--dev", "/dev", "--proc", "/proc"]
-    command += ["--size", str(DISK), "--tmpfs", "/tmp"]
+    command += ["--size", str(DISK), "--tmpfs", INSIDE, "--chdir", INSIDE]
     package = Path(__file__).resolve().parents[1]
     for place in dict.fromkeys((*READABLE, sys.base_prefix, sys.prefix, package)):
         command += ["--ro-bind-try", str(place), str(place)]
@@ -66,94 +62,23 @@ def bubblewrap() -> list[str]:
     return command if tried.returncode == 0 else []
 
 
-def run_job(
-    cells: list[tuple[str, str]],
-    exercises: dict[str, dict],
-    limits: Limits,
-    wrap: list[str],
-) -> tuple[dict[str, Any], list[str]]:
-    """Run the cells of a submission and collect the results of its answers.
-
-    A cell that ends the worker, or runs on when it is told to stop, is left out when
-    the worker is started again, so that the other answers still count.
+def watched(
+    job: dict, limits: Limits, end: float, wrap: list[str]
+) -> tuple[list[dict], str]:
+    """Run one worker in a folder of its own, and leave nothing of it.
 
     Args:
-        cells: Role and source of each.
-        exercises: Name → ``seed`` and ``constants`` of its hidden test.
+        job: What ``worker`` reads.
         limits: Of time and memory.
+        end: When all of the submission must be over, in ``time.monotonic``.
         wrap: From ``bubblewrap``.
 
     Returns:
-        Name → what ``checks.collect`` kept, and what went wrong, in words.
+        Its messages, and why it had to end, or an empty string.
+
+    Raises:
+        Stopped: If ``STOP`` was set meanwhile.
     """
-    skip, over, notes = [], [], []
-    collected: dict[str, Any] = {}
-    end = time.monotonic() + limits.total
-    for attempt in range(RESTARTS + 1):
-        if attempt == RESTARTS:  # the last one: imports and answers alone
-            needed = ("imports", *exercises)
-            skip += [i for i, cell in enumerate(cells) if cell[0] not in needed]
-        job = {"cells": cells, "exercises": exercises, "skip": skip, "over": over}
-        job |= {"seconds": limits.seconds, "memory": limits.memory}
-        job |= {"cpu": int(limits.total) + 1}
-        messages, why = _watched(job, limits, end, wrap)
-        at, faults, now, ready = None, [], {}, False
-        for message in messages:
-            ready = ready or "ready" in message
-            if not _valid(message, cells, exercises):
-                continue
-            if "fault" in message:
-                faults.append(f"cell {_place(message)}: {_line(message['fault'])}")
-            elif "collected" in message:
-                now[message["exercise"]] = message["collected"]
-                at = None
-            elif "cell" in message or "exercise" in message:
-                at = message
-        collected = {**collected, **now}
-        if not why:
-            return collected, [*notes, *faults]
-        if time.monotonic() > end:
-            return collected, [
-                *notes,
-                *faults,
-                f"all of it took over {limits.total:g} s",
-            ]
-        if not ready:
-            raise NotStarted(why)
-        if at is None:
-            return collected, [*notes, *faults, why]
-        if "exercise" in at:
-            name = at["exercise"]
-            collected[name] = [{"fault": f"{name}: {why}"}]
-            over.append(name)
-        else:
-            notes.append(f"cell {_place(at)}: {why}")
-            skip.append(at["cell"])
-    return collected, [*notes, f"it ended {RESTARTS + 1} workers, and had no other"]
-
-
-def _valid(message: dict, cells: list, exercises: dict) -> bool:
-    """Tell whether a message has the form of a worker's; a student may write, too."""
-    cell, name = message.get("cell", 0), message.get("exercise")
-    inside = type(cell) is int and 0 <= cell < len(cells)
-    known = name is None or (isinstance(name, str) and name in exercises)
-    return inside and known and ("collected" not in message or name is not None)
-
-
-def _place(message: dict) -> str:
-    """Name a cell by its role, or by its number from 1."""
-    role, number = message.get("role"), message.get("cell")
-    return _line(role) if role else str(number + 1)
-
-
-def _line(text: Any) -> str:
-    return readable(" ".join(str(text).split())[:300])
-
-
-def _watched(
-    job: dict, limits: Limits, end: float, wrap: list[str]
-) -> tuple[list[dict], str]:
-    """Run one worker; return its messages and why it had to end, if it had to."""
     name = tempfile.mkdtemp(prefix="coursekit-")
     try:
         os.chmod(name, 0o755)
@@ -178,12 +103,11 @@ def _watched(
 
 def _started(place: Path, writing: int, wrap: list[str]) -> subprocess.Popen:
     """Start a worker in a folder of its own."""
-    inside = Path("/tmp/work") if wrap else place.parent
+    inside = Path(INSIDE) if wrap else place.parent
     worker = [sys.executable, "-m", "coursekit.classroom.worker"]
-    worker += ["/tmp/job.json" if wrap else str(place), str(writing)]
+    worker += ["/job.json" if wrap else str(place), str(writing)]
     if wrap:  # what it writes is gone with it
-        wrap = [*wrap, "--ro-bind", str(place), "/tmp/job.json", "--dir", str(inside)]
-        worker = [*wrap, "--chdir", str(inside), "--", *worker]
+        worker = [*wrap, "--ro-bind", str(place), "/job.json", "--", *worker]
     elif os.name == "posix":
         # Between us and it stands a shell: a worker that ends its parent ends that.
         worker = ["/bin/sh", "-c", '"$@" & wait $!', "sh", *worker]

@@ -73,7 +73,15 @@ def with_constants(cell_id: str, source: str, seed: int | None) -> str:
 
 
 def card_line(name: str, seed: int | None) -> str:
-    """Return the line of the card that tells the constants; empty without any."""
+    """Write the line of the card that tells the constants.
+
+    Args:
+        name: Name of the exercise.
+        seed: Of the variant; None for the public constants.
+
+    Returns:
+        The line, or an empty text without any constants.
+    """
     named = variant_constants(name, seed).items()
     told = " · ".join(f"`{key}` = {value!r}" for key, value in named)
     return f"**Constants.** {told}" if told else ""

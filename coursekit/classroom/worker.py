@@ -40,7 +40,7 @@ class Sink(io.TextIOBase):
         return len(text)
 
 
-def limit(memory: int, seconds: int) -> None:
+def _limit(memory: int, seconds: int) -> None:
     """Bound what this process may take, where the system knows how.
 
     Args:
@@ -60,7 +60,7 @@ def limit(memory: int, seconds: int) -> None:
 
 
 @contextlib.contextmanager
-def within(seconds: float):
+def _within(seconds: float):
     """Raise OverTime in what runs for longer; it may swallow that, our parent not."""
     if not hasattr(signal, "setitimer"):
         yield
@@ -77,7 +77,7 @@ def within(seconds: float):
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def words(error: BaseException | None) -> str:
+def _words(error: BaseException | None) -> str:
     """Put an error on one short line."""
     try:
         text = " ".join(f"{type(error).__name__}: {error}".split())
@@ -87,13 +87,17 @@ def words(error: BaseException | None) -> str:
 
 
 def run_cell(shell: Any, source: str, seconds: float) -> str:
-    """Run one cell; return what went wrong, or an empty string."""
+    """Run one cell.
+
+    Args: ``shell`` of IPython; ``source`` of the cell; ``seconds``, its limit.
+    Returns: What went wrong, or an empty string.
+    """
     sink = Sink()
     try:
         with (
             contextlib.redirect_stdout(sink),
             contextlib.redirect_stderr(sink),
-            within(seconds),
+            _within(seconds),
         ):
             result = shell.run_cell(source, store_history=False)
         error = result.error_before_exec or result.error_in_exec
@@ -103,19 +107,19 @@ def run_cell(shell: Any, source: str, seconds: float) -> str:
         return f"it ran for longer than {seconds:g} s"
     if isinstance(error, Flood):
         return f"it printed more than {PRINTED:,} characters"
-    return "" if error is None else words(error)
+    return "" if error is None else _words(error)
 
 
-def versions(shell: Any, sources: list[tuple[str, str]], job: dict) -> dict:
+def _versions(shell: Any, sources: list[tuple[str, str]], job: dict) -> dict:
     """Run the cells, and keep each object that a name of an exercise was given."""
     found: dict[str, list] = {name: [] for name in job["exercises"]}
     for index, (role, source) in enumerate(sources):
         if index in job["skip"]:
             continue
-        tell(cell=index, role=role)
+        _tell(cell=index, role=role)
         fault = run_cell(shell, source, job["seconds"])
         if fault:
-            tell(fault=fault, cell=index, role=role)
+            _tell(fault=fault, cell=index, role=role)
         for name, kept in found.items():
             thing = shell.user_ns.get(name)
             if thing is not None and not any(thing is other for other in kept):
@@ -123,34 +127,34 @@ def versions(shell: Any, sources: list[tuple[str, str]], job: dict) -> dict:
     return found
 
 
-def answers(found: dict[str, list], job: dict) -> None:
+def _answers(found: dict[str, list], job: dict) -> None:
     """Try each answer, the last that is not an empty stub, and tell what came out."""
     for name, exercise in job["exercises"].items():
         if name in job["over"] or not found[name]:
             continue
-        tell(exercise=name)
+        _tell(exercise=name)
         kept = None
         for thing in found[name][:-20:-1]:  # stubs are quick
-            kept = kept_of(name, thing, exercise, job["seconds"])
+            kept = _kept_of(name, thing, exercise, job["seconds"])
             if not re.search("not done yet", str(kept[0].get("fault", ""))):
                 break
-        tell(exercise=name, collected=kept)
+        _tell(exercise=name, collected=kept)
 
 
-def kept_of(name: str, answer: Any, exercise: dict, seconds: float) -> list[dict]:
+def _kept_of(name: str, answer: Any, exercise: dict, seconds: float) -> list[dict]:
     """Collect the results of one answer, within the limits."""
     from coursekit import checks
 
     try:
-        with within(seconds):  # checks says what an interrupted answer looks like
+        with _within(seconds):  # checks says what an interrupted answer looks like
             return checks.collect(
                 name, answer, exercise["seed"], **exercise["constants"]
             )
     except BaseException as error:
-        return [{"fault": f"{name}: {words(error)}"}]
+        return [{"fault": f"{name}: {_words(error)}"}]
 
 
-def tell(**message: Any) -> None:
+def _tell(**message: Any) -> None:
     """Write one line to the pipe."""
     data = (json.dumps(message) + "\n").encode()
     while data:
@@ -161,7 +165,7 @@ _PIPE = -1
 
 
 def main(job_file: str, pipe: str) -> None:
-    """Run the job in a file; this process ends with it."""
+    """Run the job in a file; this process ends with it. Args: File; pipe, a number."""
     global _PIPE
     _PIPE = int(pipe)
     os.set_inheritable(_PIPE, False)
@@ -181,11 +185,11 @@ def main(job_file: str, pipe: str) -> None:
     config = Config()
     config.HistoryManager.enabled = False
     shell = _Shell.instance(config=config)
-    limit(job["memory"], job["cpu"])
-    tell(ready=True)
-    found = versions(shell, job["cells"], job)
-    answers(found, job)
-    tell(end=True)
+    _limit(job["memory"], job["cpu"])
+    _tell(ready=True)
+    found = _versions(shell, job["cells"], job)
+    _answers(found, job)
+    _tell(end=True)
     os._exit(0)  # no exit handler, no thread of the student's
 
 

@@ -56,6 +56,11 @@ def _root_of_values(query, key, value, temperature):
     return (scores / temperature).softmax(dim=-1) @ value
 
 
+def _warmer(query, key, value, temperature):
+    scores = query @ key.mT / query.shape[-1] ** 0.5
+    return (scores * temperature).softmax(dim=-1) @ value
+
+
 def _over_queries(query, key, value, temperature):
     scores = query @ key.mT / query.shape[-1] ** 0.5
     return (scores / temperature).softmax(dim=-2) @ value
@@ -98,6 +103,13 @@ ATTENTION = Exercise(
             "an output lies outside its values, but weights are positive and each row "
             "over the keys sums to 1.",
             _between_values,
+        ),
+    ),
+    variant_slips=(
+        Slip(
+            "temperature multiplied",
+            "The scores are multiplied by the temperature; divide by it.",
+            _warmer,
         ),
     ),
     slips=(
@@ -187,6 +199,20 @@ def _near(queries, keys, window):
     return queries[:, None] - keys[None] < (math.inf if window is None else window)
 
 
+def _one_too_many(queries, keys, window):
+    return causal_mask(queries, keys) & _near(queries, keys, window and window + 1)
+
+
+def _one_too_few(queries, keys, window):
+    return causal_mask(queries, keys) & _near(queries, keys, window and window - 1)
+
+
+def _keys_counted(queries, keys, window):
+    seen = causal_mask(queries, keys)
+    from_here = seen.long().flip(-1).cumsum(-1).flip(-1)
+    return seen & (from_here <= (len(keys) if window is None else window))
+
+
 def _inverted(queries, keys, window):
     return ~_causal(queries, keys, window)
 
@@ -239,6 +265,26 @@ CAUSAL_MASK = Exercise(
     properties=(
         Property("a query may attend to a later key.", _no_later_key),
         Property("a query may not attend to its own position.", _sees_itself),
+    ),
+    variant_slips=(
+        Slip(
+            "one too many",
+            "One position too many is in sight: with a window of {window} the last is "
+            "{window} - 1 back.",
+            _one_too_many,
+        ),
+        Slip(
+            "one too few",
+            "One position too few is in sight: the query's own counts, and {window} - "
+            "1 before it.",
+            _one_too_few,
+        ),
+        Slip(
+            "keys counted",
+            "That is the last {window} keys; a window counts positions, and keys may "
+            "have gaps.",
+            _keys_counted,
+        ),
     ),
     slips=(
         Slip(
@@ -402,6 +448,10 @@ def _from_mask(mask, start):
     return (positions_from_mask(mask) + start).masked_fill(~mask, 0)
 
 
+def _start_on_padding(mask, start):
+    return positions_from_mask(mask) + start
+
+
 def _all_places(mask, start):
     return (torch.arange(mask.shape[1]) + start).expand(mask.shape)
 
@@ -450,6 +500,13 @@ POSITIONS_FROM_MASK = Exercise(
     proved="real tokens are counted, on whichever side the padding is",
     properties=(
         Property("real neighbours are not one position apart.", _grows_by_one),
+    ),
+    variant_slips=(
+        Slip(
+            "start on padding",
+            "Padding has the start added, too; it has 0, whatever the start.",
+            _start_on_padding,
+        ),
     ),
     slips=(
         Slip(

@@ -69,6 +69,7 @@ class Exercise(NamedTuple):
     conventions: dict[str, Callable] = {}  # also right: words → function
     properties: tuple[Property, ...] = ()
     constants: dict[str, tuple] = {}  # of variants: name → choices, the public first
+    variant_slips: tuple[Slip, ...] = ()  # right for the public constants, not for all
     view: Callable = as_it_is  # view(result, *inputs) → what is compared
     tolerance: float = 1e-4  # a float32 result at small positions is closer
     relative: bool = False  # the tolerance is a share of the right value
