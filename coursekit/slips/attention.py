@@ -180,11 +180,18 @@ ATTENTION = Exercise(
 
 
 def _queries_and_keys(generator, size, window):
-    """Draw positions with repeats and gaps, as padding and a cache make them."""
+    """Draw positions with repeats and gaps, as padding and a cache make them.
+
+    The newest query has a key at the edge of its window, one past it, and a gap inside.
+    """
     count = 8 + 3 * size
     steps = torch.randint(1, 4, (count,), generator=generator)
     steps[: whole(generator, 2, 4)] = 0  # a repeat at the start, as left padding
     keys = steps.cumsum(0)
+    if window is not None:
+        back = [window, window - 1, *range(window - 3, -1, -1)]
+        keys = torch.cat((keys, keys[-1] + 1 + window - torch.tensor(back)))
+        count = len(keys)
     index = torch.randperm(count, generator=generator)[: 4 + size]
     index[0] = count - 1  # the newest, and an early one
     index[1] = whole(generator, 3, count - 2)
